@@ -24,8 +24,8 @@ import io.cleancut.objectstore.{ObjectPrefix, S3TestStore}
 import io.cleancut.testkit.{LongTest, S3ProxyServer, S3Server, SmallQueries}
 
 /**
- * A query whose checkpoint location is on an object store, in a cluster with processes of its own
- * that know no Hadoop file system for the scheme. Its executors run the packaged jar.
+ * A query whose checkpoint location is on an object store, in a cluster of separate processes
+ * without a Hadoop file system for the scheme. Its executors run the packaged jar.
  */
 class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   import CheckpointOnS3Suite._
@@ -41,7 +41,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def session(change: SparkSession.Builder => SparkSession.Builder): SparkSession =
     change(builder).getOrCreate()
 
-  /** For what needs no cluster. */
+  /** A session for tests that need no cluster. */
   private def localSession(): SparkSession = session(_.master("local[2]"))
 
   private def builder: SparkSession.Builder = SmallQueries
@@ -49,7 +49,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.jars", System.getProperty("cleancut.test.jars"))
     .config("spark.executor.extraJavaOptions", S3Server.CredentialOptions)
-    // Executors have no classes of the tests.
+    // Executors do not have the classes of the tests.
     .config("spark.hadoop.fs.file.impl", classOf[LocalFileSystem].getName)
     .config("spark.hadoop.fs.AbstractFileSystem.file.impl", classOf[LocalFs].getName)
     .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
@@ -62,14 +62,14 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config(s"$State.cleancut.s3.region", "us-east-1")
     .config(s"$State.cleancut.s3.pathStyle", "true")
 
-  /** One run, which begins with what the bucket holds and ends when all files are taken. */
+  /** One run, which starts from the bucket and ends when all files are processed. */
   private def run(
       location: String,
-      found: mutable.Map[String, String],
+      rows: mutable.Map[String, String],
       change: SparkSession.Builder => SparkSession.Builder
   )(query: DataFrame => DataFrame): Long = {
-    // With checkpoint ids, which Spark's entry of the commit log names.
-    val spark = session(of => change(of.config(s"$State.checkpointFormatVersion", "2")))
+    // Format 2 has checkpoint ids in Spark's commit log.
+    val spark = session(builder => change(builder.config(s"$State.checkpointFormatVersion", "2")))
     try {
       val input = spark.readStream
         .schema(Schema)
@@ -80,7 +80,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
         .outputMode("update")
         .option("checkpointLocation", location)
         .foreachBatch { (batch: DataFrame, _: Long) =>
-          batch.collect().foreach(row => found(row.get(0).toString) = row.toString)
+          batch.collect().foreach(row => rows(row.get(0).toString) = row.toString)
         }
         .trigger(Trigger.AvailableNow())
         .start()
@@ -89,25 +89,28 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
   }
 
-  test("a query goes on in a cluster with the bucket as the only survivor") {
-    val found = mutable.Map.empty[String, String]
-    // The first needs no processes of its own, which take long to start.
+  test("a query continues in a new cluster from the bucket alone") {
+    val rows = mutable.Map.empty[String, String]
+    // The first run has no separate processes, because they take long to start.
     val last =
       for ((files, master) <- Seq((0 until 3) -> "local[2]", (3 until 6) -> Cluster)) yield {
         files.foreach(write(events, _))
-        run(Location, found, _.master(master))(totals)
+        run(Location, rows, _.master(master))(totals)
       }
-    assert(last == last.distinct.sorted, "a run began anew")
+    assert(last == last.distinct.sorted, "a run started from epoch 0")
     val spark = localSession()
     try {
       val expected = totals(spark).map(row => row.get(0).toString -> row.toString).toMap
-      assert(found.toMap == expected)
+      assert(rows.toMap == expected)
       assert(expected.size > 20)
     } finally spark.stop()
     val objects = list("queries/totals/")
     info(s"${objects.size} objects, epochs to ${last.last}")
-    assert(!objects.exists(name => name.startsWith("commits/")), "an entry beside its cut")
-    assert(!objects.exists(_.startsWith("cleancut/stores/")), "a frame of its own")
+    assert(
+      !objects.exists(name => name.startsWith("commits/")),
+      "a commit entry in addition to its cut"
+    )
+    assert(!objects.exists(_.startsWith("cleancut/stores/")), "a frame in a separate object")
     val cuts = archive("queries/totals").cuts.epochs()
     assert(cuts == (0L to last.last))
     val cut = archive("queries/totals").cuts.read(cuts.last).get
@@ -118,13 +121,13 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     checkCosts(cuts.map(archive("queries/totals").cuts.read(_).get).filter(_.run.generation == 2))
   }
 
-  /** Executors are processes of their own here, which have to load the state when a run begins. */
+  /** Executors are separate processes here, so they load the state when a run begins. */
   private def checkCosts(cuts: Seq[Cut]): Unit = {
     val costs = cuts.map(_.costs.get)
     val reads = costs.map(_.executors.requests.get("getRange").fold(0L)(_.requests))
     assert(cuts.size >= 3 && reads.head > 0, s"$reads")
     assert(costs.forall(c => c.executorCount > 0 && c.driver.requests("create").requests > 0))
-    assert(costs.forall(_.driver.frames > 0), "small frames ride to the driver")
+    assert(costs.forall(_.driver.frames > 0), "the driver writes small frames")
     val slowest = costs.flatMap(_.slowest)
     assert(slowest.size == 3 * cuts.size && slowest.forall(_.executor.forall(_.isDigit)))
     assert(slowest.forall(_.host.nonEmpty))
@@ -134,7 +137,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def archive(query: String) = S3TestStore.archive(server.endpoint, query)
 
   test(
-    "a sink that skips an epoch that it has seen, after a death between it and the cut",
+    "a sink skips a repeated epoch after the driver has died between sink and cut",
     LongTest
   ) {
     val location = s"s3://${S3Server.Bucket}/queries/skipped"
@@ -144,17 +147,17 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     val skipped = mutable.Buffer.empty[Long]
     val cuts = archive("queries/skipped")
 
-    /** The driver dies behind the sink, and so before the cut. */
+    /** Runs the query; the driver dies after the sink of an epoch, before its cut. */
     def runUntil(fatal: Option[Long]): Option[Throwable] = {
       def sink(batch: DataFrame, epoch: Long): Unit =
         if (seen(epoch)) skipped += epoch
         else {
           batch.collect().foreach(row => totals(row.get(0).toString) = row.toString)
           seen += epoch
-          if (fatal.contains(epoch)) throw new IllegalStateException("died behind the sink")
+          if (fatal.contains(epoch)) throw new IllegalStateException("died after the sink")
         }
       val spark = localSession()
-      // Spark's own check would refuse a function of foreachBatch that skips.
+      // Spark's validation refuses a `foreachBatch` function that skips an epoch.
       spark.conf.set(s"$State.commitValidation.enabled", "false")
       try {
         val running = spark.readStream
@@ -172,14 +175,14 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
         Try(running.awaitTermination()).failed.toOption
       } finally {
         spark.stop()
-        // As if the next run had another process.
+        // The next run must start without loaded stores, as in a new process.
         StateStore.stop()
       }
     }
 
     (0 until 4).foreach(write(input, _))
     val death = runUntil(fatal = Some(2L))
-    assert(death.exists(_.getMessage.contains("died behind the sink")), death)
+    assert(death.exists(_.getMessage.contains("died after the sink")), death)
     assert(cuts.cuts.epochs() == Seq(0L, 1L) && seen == Set(0L, 1L, 2L))
     (4 until 6).foreach(write(input, _))
     assert(runUntil(fatal = None).isEmpty)
@@ -193,7 +196,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
   }
 
-  test("Spark's own reader finds the state there, from a session that never ran the query") {
+  test("Spark's state reader finds the state from a session that never ran the query") {
     val spark = localSession()
     try {
       val stores = spark.read.format("state-metadata").load(Location).collect()
@@ -208,9 +211,9 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
   }
 
-  test("a cluster's own file system for the scheme stays where it is") {
-    val theirs = "spark.hadoop.fs.s3.impl" -> classOf[RawLocalFileSystem].getName
-    val spark = session(_.master("local[2]").config(theirs._1, theirs._2))
+  test("a cluster's configured file system for the scheme is not replaced") {
+    val configured = "spark.hadoop.fs.s3.impl" -> classOf[RawLocalFileSystem].getName
+    val spark = session(_.master("local[2]").config(configured._1, configured._2))
     try {
       val conf = spark.sparkContext.hadoopConfiguration
       assert(conf.get("fs.s3.impl") == classOf[RawLocalFileSystem].getName)
@@ -223,7 +226,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def totals(spark: SparkSession): Array[Row] =
     totals(spark.read.schema(Schema).json(events.toString)).collect()
 
-  test("old entries of the logs are deleted, and cuts beyond those that are kept") {
+  test("old log entries and cuts beyond the retention are deleted") {
     write(events, 7)
     val last = run(
       Location,

@@ -9,12 +9,12 @@ import io.cleancut.objectstore.S3TestStore
 import io.cleancut.testkit.{LongTest, S3ProxyServer, S3Server, TestDirectory}
 
 /**
- * A query whose checkpoint is on an object store, with a function that seals nothing and returns
- * early for what it has seen. Its driver dies when the function has taken an epoch, so before the
- * cut; the next one finds the frames of tasks that nobody ran again, and has to commit them.
+ * A query whose checkpoint is on an object store, with a function that does not seal and skips
+ * repeated epochs. Its driver dies after the function and before the cut. The next driver must
+ * commit the frames of the tasks of the first run.
  */
-class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll {
-  import MortalRuns._
+class DeathsOnS3Suite extends AnyFunSuite with KillableRuns with BeforeAndAfterAll {
+  import KillableRuns._
 
   private var server: S3Server = _
 
@@ -24,7 +24,7 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
 
   for ((name, master) <- Seq(("one process", Local), ("a cluster", Cluster)))
     test(
-      s"drivers that die between a function's rows and the cut lose nothing, in $name",
+      s"no rows are lost if drivers die between the function and the cut, in $name",
       LongTest
     ) {
       TestDirectory.use("deaths-on-s3") { home =>
@@ -32,10 +32,10 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
         val job = jobIn(home, s"s3://${S3Server.Bucket}/$query")
         val confs = onServer :+ master
         val cuts = S3TestStore.archive(server.endpoint, query)
-        (0 until 5).foreach(MortalQuery.write(job, _))
-        // The first epoch, with no cut before it to say which stores there are, and a later one.
+        (0 until 5).foreach(KillableQuery.write(job, _))
+        // The first epoch, before which no cut lists the stores, and a later one.
         for (epoch <- Seq(0L, 3L)) {
-          val died = run(job, confs :+ (MortalQuery.DriverDeathKey -> epoch.toString): _*)
+          val died = run(job, confs :+ (KillableQuery.DriverDeathKey -> epoch.toString): _*)
           assert(died.exitCode == 137, died.printed)
           assert(cuts.cuts.epochs() == (0L until epoch))
         }
@@ -43,7 +43,7 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
         assert(last.exitCode == 0, last.printed)
         assert(cuts.cuts.epochs() == (0L to 4L))
         val calls = Seq("0", "0 skipped", "1", "2", "3", "3 skipped", "4")
-        assert(MortalQuery.calls(job) == calls)
+        assert(KillableQuery.calls(job) == calls)
         checkRows(job, files = 5, last)
       }
     }

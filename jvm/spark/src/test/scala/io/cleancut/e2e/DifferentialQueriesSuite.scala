@@ -15,16 +15,16 @@ import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.testkit.{LoadedStores, Patience, SessionPool}
 
 /**
- * Queries drawn from a seed, each with failures and restarts, on Cleancut's provider and on Spark's
- * RocksDB provider: every epoch must have the same rows, and the state must be the same at the end.
+ * Randomized queries with failures and restarts, on Cleancut's provider and on Spark's RocksDB
+ * provider. Each epoch must have the same rows, and the final state must be the same.
  *
- * `CLEANCUT_QUERIES` is how many are run, `CLEANCUT_FIRST_SEED` the seed of the first of them, and
- * `CLEANCUT_SEED` the seed of the only one.
+ * `CLEANCUT_QUERIES` sets the number of queries, `CLEANCUT_FIRST_SEED` the first seed.
+ * `CLEANCUT_SEED` selects a single query.
  */
-class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
+class DifferentialQueriesSuite extends AnyFunSuite with RocksDbComparison {
   import DifferentialQueriesSuite._
 
-  // Enough for both providers at a time, and a second attempt for each task.
+  // Enough cores for both providers concurrently, and a second attempt for each task.
   override protected def master: String = "local[4, 2]"
 
   private val sessions = new SessionPool(spark)
@@ -36,23 +36,23 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     super.afterAll()
   }
 
-  test("drawn queries give the rows and the state of the built-in provider") {
-    val drawn = seeds.map(new DrawnQuery(_))
-    // At once, for whoever breaks off a long run.
+  test("randomized queries return the rows and the state of the built-in provider") {
+    val queries = seeds.map(new RandomQuery(_))
+    // Printed first, in case a long run is interrupted.
     note(s"seeds ${seeds.head} to ${seeds.last}")
-    val outcomes = drawn.map(query => query -> outcome(query))
-    val found = outcomes.collect { case (query, Right(found)) => query -> found }
-    Summary.lines(found).foreach(info(_))
+    val outcomes = queries.map(query => query -> outcome(query))
+    val results = outcomes.collect { case (query, Right(result)) => query -> result }
+    Summary.lines(results).foreach(info(_))
     val differences = outcomes.collect { case (query, Left(difference)) => s"$query: $difference" }
     assert(differences.isEmpty, differences.mkString("\n", "\n", ""))
     if (seeds.size >= StatefulOperators.all.size) {
-      assert(found.exists(_._2.struck.nonEmpty), "no failure struck")
-      val missing = StatefulOperators.all.map(_.name).diff(drawn.map(_.operator.name))
-      assert(missing.isEmpty, "are operators that were never drawn")
+      assert(results.exists(_._2.struck.nonEmpty), "no failure struck")
+      val missing = StatefulOperators.all.map(_.name).diff(queries.map(_.operator.name))
+      assert(missing.isEmpty, "these operators were never drawn")
     }
   }
 
-  private def outcome(query: DrawnQuery): Outcome = {
+  private def outcome(query: RandomQuery): Outcome = {
     val home = Files.createTempDirectory("cleancut-differential")
     def on(provider: String)(body: ProviderRun => Outcome): Outcome =
       sessions.use(ProviderRun.settings(provider, query)) { session =>
@@ -60,12 +60,12 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       }
     try
       on(classOf[CleancutStateStoreProvider].getName) { ours =>
-        on(AgainstRocksDb.RocksDb)(theirs => both(Seq(ours, theirs)))
+        on(RocksDbComparison.RocksDb)(theirs => both(Seq(ours, theirs)))
       }
     catch {
       case NonFatal(e) => Left(e.toString)
     } finally {
-      // The next query sets another maintenance interval, which holds for all stores of the JVM.
+      // The next query sets another maintenance interval, which applies to all stores of the JVM.
       LoadedStores.stop()
       FileUtils.deleteDirectory(home.toFile)
     }
@@ -73,45 +73,47 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 
   private def both(runs: Seq[ProviderRun]): Outcome =
     try {
-      val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Limit)
-      (found.head, found.last) match {
+      val results = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Limit)
+      (results.head, results.last) match {
         case (Success(ours), Success(theirs)) => difference(ours, theirs).toLeft(ours)
         case (ours, theirs)                   =>
-          Left(s"ours ${DrawnRuns.ending(ours)}, theirs ${DrawnRuns.ending(theirs)}")
+          Left(s"ours ${RandomRuns.ending(ours)}, theirs ${RandomRuns.ending(theirs)}")
       }
     } finally runs.foreach(_.cancel())
 }
 
 object DifferentialQueriesSuite {
 
-  /** What Cleancut gave, or how the other differs. */
-  private type Outcome = Either[String, Found]
+  /** The result on Cleancut, or the difference of the other. */
+  private type Outcome = Either[String, RunResult]
 
   private val Limit = Patience.Seconds.seconds
 
-  /** One in so many operators is met by `make test`. */
+  /** `make test` runs one of this many operators. */
   private val UsualShare = 40
 
-  // The operators take turns.
+  // Consecutive seeds have different operators.
   private val seeds: Seq[Long] = {
-    val drawn = DrawnRuns.seeds("CLEANCUT_QUERIES", default = StatefulOperators.all.size.toLong)
+    val drawn = RandomRuns.seeds("CLEANCUT_QUERIES", default = StatefulOperators.all.size.toLong)
     if (sys.env.contains("CLEANCUT_QUERIES")) drawn else drawn.grouped(UsualShare).map(_.head).toSeq
   }
 
-  /** The first difference between what Cleancut gave and what RocksDB gave. */
-  private def difference(ours: Found, theirs: Found): Option[String] = {
-    def unlike[T](what: String, our: T, their: T): Option[String] =
+  /** The first difference between the results on Cleancut and on RocksDB. */
+  private def difference(ours: RunResult, theirs: RunResult): Option[String] = {
+    def compareValues[T](what: String, our: T, their: T): Option[String] =
       Option.when(our != their)(s"$what: $our instead of $their")
     val epochs = ours.epochs.zip(theirs.epochs).flatMap { case (our, their) =>
-      unlike("epoch", our.id, their.id).orElse(rows(s"epoch ${our.id}", our.rows, their.rows))
+      compareValues("epoch", our.id, their.id).orElse(
+        rows(s"epoch ${our.id}", our.rows, their.rows)
+      )
     }
     val state = theirs.state.keySet.intersect(ours.state.keySet).toSeq.sorted.flatMap { part =>
       rows(s"state $part", ours.state(part), theirs.state(part))
     }
-    unlike("incidents", ours.struck, theirs.struck)
+    compareValues("incidents", ours.struck, theirs.struck)
       .orElse(epochs.headOption)
-      .orElse(unlike("epochs", ours.epochs.map(_.id), theirs.epochs.map(_.id)))
-      .orElse(unlike("stores", ours.state.keySet, theirs.state.keySet))
+      .orElse(compareValues("epochs", ours.epochs.map(_.id), theirs.epochs.map(_.id)))
+      .orElse(compareValues("stores", ours.state.keySet, theirs.state.keySet))
       .orElse(state.headOption)
   }
 
@@ -122,12 +124,12 @@ object DifferentialQueriesSuite {
     }
 }
 
-/** What a number of queries have covered. */
+/** The totals of a set of queries. */
 private object Summary {
-  def lines(found: Seq[(DrawnQuery, Found)]): Seq[String] = {
-    val all = found.map(_._2)
+  def lines(results: Seq[(RandomQuery, RunResult)]): Seq[String] = {
+    val all = results.map(_._2)
     Seq(
-      s"queries: ${found.size}: ${counts(found.map(_._1.operator.name))}",
+      s"queries: ${results.size}: ${counts(results.map(_._1.operator.name))}",
       s"epochs: ${all.map(_.epochs.size).sum}, restarts: ${all.map(_.restarts).sum}, " +
         s"failures: ${all.map(_.struck.size).sum}: ${counts(all.flatMap(_.struck.map(_.kind)))}",
       s"rows of epochs: ${all.flatMap(_.epochs.map(_.rows.size)).sum}, " +

@@ -22,17 +22,17 @@ import io.cleancut.testkit.{Draws, LoadedStores, SessionPool}
 
 /**
  * Randomized edits that replace floating-point numbers of keys by equal numbers with other bits:
- * 0.0 by -0.0, and a NaN by another one. Spark groups and joins by the values, so the query must
- * give the rows and the state that it gives without the edit.
+ * 0.0 by -0.0, and a NaN by another NaN. Spark groups and joins by the values, so the query must
+ * return the rows and the state that it returns without the edit.
  *
- * `CLEANCUT_EDITS` is the number of queries, `CLEANCUT_FIRST_SEED` the seed of the first of them,
- * and `CLEANCUT_SEED` the seed of the only one.
+ * `CLEANCUT_EDITS` sets the number of queries, `CLEANCUT_FIRST_SEED` the first seed.
+ * `CLEANCUT_SEED` selects a single query.
  */
-class EditedKeysSuite extends AnyFunSuite with AgainstRocksDb {
+class EditedKeysSuite extends AnyFunSuite with RocksDbComparison {
   private val sessions = new SessionPool(spark)
 
   test("an edit that writes equal numbers with other bits changes no group") {
-    val seeds = DrawnRuns.seeds("CLEANCUT_EDITS", default = Draws.of(8).toLong)
+    val seeds = RandomRuns.seeds("CLEANCUT_EDITS", default = Draws.of(8).toLong)
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val wrong = seeds.flatMap(seed => difference(new NumbersQuery(seed)))
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
@@ -63,9 +63,11 @@ private object EditedKeysSuite {
   val Forms: Seq[(String, Column => Column)] = Seq(
     "double" -> identity[Column] _,
     "float" -> (_.cast(FloatType)),
-    "struct" -> (of => struct(of.as("d"), lit("x").as("s"))),
-    "array" -> (of => array(of, lit(0.0))),
-    "nested" -> (of => struct(lit(1).as("n"), array(struct(of.cast(FloatType).as("f"))).as("a")))
+    "struct" -> (number => struct(number.as("d"), lit("x").as("s"))),
+    "array" -> (number => array(number, lit(0.0))),
+    "nested" -> (number =>
+      struct(lit(1).as("n"), array(struct(number.cast(FloatType).as("f"))).as("a"))
+    )
   )
 
   private val Flipped = udf((number: java.lang.Double) =>
@@ -76,16 +78,16 @@ private object EditedKeysSuite {
   )
 
   /** An equal value with other bits. */
-  def flipped(of: Column, kind: DataType): Column = kind match {
-    case DoubleType          => Flipped(of)
-    case FloatType           => Flipped(of.cast(DoubleType)).cast(FloatType)
-    case ArrayType(one, _)   => transform(of, flipped(_, one))
+  def flipped(value: Column, kind: DataType): Column = kind match {
+    case DoubleType          => Flipped(value)
+    case FloatType           => Flipped(value.cast(DoubleType)).cast(FloatType)
+    case ArrayType(one, _)   => transform(value, flipped(_, one))
     case StructType(columns) =>
       val fields = columns.toSeq.map { column =>
-        flipped(of.getField(column.name), column.dataType).as(column.name)
+        flipped(value.getField(column.name), column.dataType).as(column.name)
       }
       struct(fields: _*)
-    case _ => of
+    case _ => value
   }
 }
 
@@ -96,20 +98,20 @@ final case class NumberRow(number: Option[Double], ts: Timestamp, isLeft: Boolea
 final private class NumbersQuery(val seed: Long) {
   import EditedKeysSuite._
 
-  private val random = DrawnRuns.random(seed)
-  private val (form, keyOf) = DrawnQuery.oneOf(random, Forms: _*)
-  private val operator = DrawnQuery.oneOf(random, Operators: _*)
+  private val random = RandomRuns.random(seed)
+  private val (form, keyOf) = RandomQuery.oneOf(random, Forms: _*)
+  private val operator = RandomQuery.oneOf(random, Operators: _*)
   val settings: Map[String, String] = Map(
     "spark.sql.streaming.stateStore.providerClass" -> classOf[CleancutStateStoreProvider].getName,
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(3)).toString,
     "spark.sql.streaming.aggregation.stateFormatVersion" -> (1 + random.nextInt(2)).toString,
     "spark.sql.streaming.join.stateFormatVersion" ->
-      DrawnQuery.oneOf(random, TestedSpark.JoinFormats: _*).toString
+      RandomQuery.oneOf(random, TestedSpark.JoinFormats: _*).toString
   )
 
   def family: String = if (operator == "join") "left" else "default"
 
-  /** Whether the values of its state may have the key again. */
+  /** Whether the values of its state repeat the key. */
   def repeatsKey: Boolean = operator != "join"
   def mode: OutputMode =
     if (operator == "aggregation") OutputMode.Update() else OutputMode.Append()
@@ -117,7 +119,7 @@ final private class NumbersQuery(val seed: Long) {
     Seq.tabulate(2)(step => Seq.fill(1 + random.nextInt(12))(row(step)))
 
   private def row(step: Int) = NumberRow(
-    DrawnQuery.oneOf(random, Numbers: _*),
+    RandomQuery.oneOf(random, Numbers: _*),
     new Timestamp(1700000000000L + step * 1000L + random.nextInt(1000)),
     random.nextBoolean()
   )
@@ -145,7 +147,7 @@ final private class NumbersQuery(val seed: Long) {
     )
 }
 
-/** Runs it step by step, with an edit before the last one or without. */
+/** Runs the query step by step, with or without an edit before the last step. */
 final private class NumbersRun(session: SparkSession, query: NumbersQuery, root: Path) {
   import EditedKeysSuite._
 
@@ -164,9 +166,9 @@ final private class NumbersRun(session: SparkSession, query: NumbersQuery, root:
 
   private def edit(): Unit = {
     LoadedStores.stop()
-    val of = session.asInstanceOf[classic.SparkSession]
+    val classicSession = session.asInstanceOf[classic.SparkSession]
     val place = StateRows(0, "default", query.family)
-    val state = OfflineOperation.state(of, root.toString, place)
+    val state = OfflineOperation.state(classicSession, root.toString, place)
     val keys = state.schema("key").dataType.asInstanceOf[StructType]
     val values = state.schema("value").dataType.asInstanceOf[StructType]
     val changed = values.fields.map { field =>
@@ -177,7 +179,7 @@ final private class NumbersRun(session: SparkSession, query: NumbersQuery, root:
     val edited = state
       .withColumn("key", flipped(col("key"), keys))
       .withColumn("value", struct(changed.toSeq: _*))
-    OfflineOperation.edit(place, edited).run(of, root.toString)
+    OfflineOperation.edit(place, edited).run(classicSession, root.toString)
     LoadedStores.stop()
   }
 

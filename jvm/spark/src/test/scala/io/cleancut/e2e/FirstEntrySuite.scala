@@ -13,11 +13,11 @@ import io.cleancut.error.CleancutException
 import io.cleancut.testkit.TestDirectory
 
 /**
- * Two drivers that begin a new query at once: the one before plans the first epoch when the owner
- * has read that none is planned. The owner ended with Spark's bare error before, and nothing said
- * that it would go on when started again.
+ * Two drivers that start a new query concurrently: the earlier one plans the first epoch after the
+ * owner has read that no epoch is planned. Earlier, the owner ended with an error of Spark without
+ * a remedy.
  */
-class FirstEntrySuite extends AnyFunSuite with WithCuts {
+class FirstEntrySuite extends AnyFunSuite with CutsSession {
   override protected def master: String = "local[2]"
   override protected def partitions: Int = 2
 
@@ -32,7 +32,7 @@ class FirstEntrySuite extends AnyFunSuite with WithCuts {
     ()
   }
 
-  /** What the driver before writes: the entry of the first epoch of the same query. */
+  /** Returns the entry that the other driver writes: that of the first epoch of the same query. */
   private def plannedElsewhere(): String = TestDirectory.use("first-entry-before") { home =>
     Files.createDirectory(home.resolve("in"))
     add(home, 0)
@@ -42,19 +42,21 @@ class FirstEntrySuite extends AnyFunSuite with WithCuts {
     Files.readString(home.resolve("q/offsets/0"))
   }
 
-  test("an owner whose first epoch another run has planned says so, and goes on when restarted") {
+  test(
+    "an owner whose first epoch another run has planned fails with an error ID, and a restart works"
+  ) {
     val entry = plannedElsewhere()
     TestDirectory.use("first-entry") { home =>
       Files.createDirectory(home.resolve("in"))
       val counts = mutable.Map.empty[String, Long]
       val owner = start(home, counts)
-      // It has found that nothing is planned.
+      // The owner has read that no epoch is planned.
       owner.processAllAvailable()
       Files.writeString(home.resolve("q/offsets/0"), entry)
       add(home, 0)
       val failure = intercept[StreamingQueryException](owner.awaitTermination())
-      val found = Iterator.iterate[Throwable](failure)(_.getCause).takeWhile(_ != null)
-      val ids = found.collect { case e: CleancutException => e.getErrorId }.toSeq
+      val causes = Iterator.iterate[Throwable](failure)(_.getCause).takeWhile(_ != null)
+      val ids = causes.collect { case e: CleancutException => e.getErrorId }.toSeq
       assert(ids.contains("CLEANCUT_OFFSET_LOG_CONFLICT"), failure)
       val again = start(home, counts)
       try {

@@ -7,17 +7,17 @@ import org.apache.spark.sql.streaming._
 
 import io.cleancut.testkit.LongTest
 
-/** What the function keeps for a key; a string of changing length makes values of many sizes. */
+/** The state of a key; a string of changing length results in values of many sizes. */
 final case class Running(count: Long, total: Long, last: Option[String])
 
-/** What the function emits; `timedOut` marks rows that a timeout made. */
+/** An output row of the function; `timedOut` marks rows of a timeout. */
 final case class Emitted(key: Long, count: Long, total: Long, timedOut: Boolean)
 
 /**
  * `flatMapGroupsWithState` and `mapGroupsWithState`, with and without event-time timeouts, through
- * restarts: rows and epochs must be those of the same query on Spark's RocksDB provider.
+ * restarts. Rows and epochs must equal those of the same query on Spark's RocksDB provider.
  */
-class FlatMapGroupsWithStateSuite extends AnyFunSuite with AgainstRocksDb {
+class FlatMapGroupsWithStateSuite extends AnyFunSuite with RocksDbComparison {
   import FlatMapGroupsWithStateSuite._
 
   for {
@@ -28,11 +28,11 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with AgainstRocksDb {
     mode <- Seq(OutputMode.Update(), OutputMode.Append())
   }
     test(
-      s"flatMapGroupsWithState $name in $mode mode gives the rows of the built-in provider",
+      s"flatMapGroupsWithState $name in $mode mode returns the rows of the built-in provider",
       LongTest
     )(compare(mode)(flatMapped(_, timeout, mode)))
 
-  test("mapGroupsWithState gives the rows of the built-in provider", LongTest) {
+  test("mapGroupsWithState returns the rows of the built-in provider", LongTest) {
     compare(OutputMode.Update())(mapped)
   }
 

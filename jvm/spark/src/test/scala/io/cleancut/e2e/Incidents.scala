@@ -7,7 +7,7 @@ import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.TaskContext
 
-/** Where in an epoch an incident strikes. */
+/** The place in an epoch at which an incident strikes. */
 sealed abstract class Place(val name: String)
 
 object Place {
@@ -18,41 +18,41 @@ object Place {
   /** In a task of the last stateful operator, after some of its rows or after its commit. */
   case object State extends Place("state")
 
-  /** In the sink, when all tasks of the epoch have committed and the epoch has not. */
+  /** In the sink, after the commits of all tasks and before the commit of the epoch. */
   case object Sink extends Place("sink")
 }
 
-/** What an incident does to its query. */
+/** The effect of an incident on its query. */
 sealed abstract class Ending(val name: String)
 
 object Ending {
 
-  /** The first attempt of a task fails, and Spark runs it again. */
+  /** The first attempt of a task fails, and Spark retries it. */
   case object Retried extends Ending("retried task")
 
-  /** Every attempt fails and the query with them; it is started again. */
+  /** Every attempt fails, and so does the query, which is restarted. */
   case object Fatal extends Ending("failed query")
 
-  /** The query is stopped while a task is at work, and started again. */
+  /** The query is stopped while a task runs, and restarted. */
   case object Stopped extends Ending("stopped in mid-epoch")
 }
 
 /**
- * A failure that is to happen.
+ * A planned failure.
  *
  * @param partition
- *   the number of the partition that it happens in, modulo how many the stage has
+ *   partition in which it strikes, modulo the number of partitions of the stage
  * @param rowsBefore
- *   how many rows the partition lets pass; where it has fewer, the incident is behind the last
+ *   number of rows of the partition before it; with fewer rows it strikes after the last one
  */
 final case class Incident(place: Place, ending: Ending, partition: Int, rowsBefore: Int) {
   def kind: String = s"${ending.name} (${place.name})"
 }
 
-/** What an incident throws. */
+/** The error of an incident. */
 final class InjectedFailure(message: String) extends RuntimeException(message)
 
-/** An incident that waits for its place in the next epoch. */
+/** An incident that is armed for the next epoch. */
 final class ArmedIncident(val incident: Incident) {
   private val epoch = new AtomicLong(-1L)
   private val strikes = new CountDownLatch(1)
@@ -61,7 +61,7 @@ final class ArmedIncident(val incident: Incident) {
 
   def awaitStrike(seconds: Long): Boolean = strikes.await(seconds, TimeUnit.SECONDS)
 
-  /** Strikes in the first epoch that comes here, and in all attempts of that one alone. */
+  /** Strikes in all attempts of the first epoch that reaches its place, and in no other epoch. */
   def strike(at: Long): Unit = if (epoch.compareAndSet(-1L, at) || epoch.get == at) {
     strikes.countDown()
     incident.ending match {
@@ -72,8 +72,8 @@ final class ArmedIncident(val incident: Incident) {
 }
 
 /**
- * The incidents that are armed, by the name of the run that they are for. Tasks find theirs here
- * because driver and tasks share a JVM.
+ * The armed incidents by the name of their run. Driver and tasks share a JVM, so tasks find their
+ * incident here.
  */
 object Incidents {
   private val armed = TrieMap.empty[String, ArmedIncident]
@@ -86,7 +86,7 @@ object Incidents {
 
   def disarm(run: String): Unit = armed -= run
 
-  /** The rows of a task, with the run's incident in them if it is for this place. */
+  /** The rows of a task, with the incident of the run if it is armed for this place. */
   def within[T](run: String, place: Place, rows: Iterator[T]): Iterator[T] =
     armed.get(run).filter(concerns(_, place, TaskContext.get())) match {
       case Some(next) => new Struck(rows, next, epochOf(TaskContext.get()))

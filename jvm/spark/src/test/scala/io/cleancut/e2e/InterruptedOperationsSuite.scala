@@ -34,12 +34,12 @@ import io.cleancut.testkit.{
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 
 /**
- * Offline operations that are killed, or that another driver overtakes, at a random call of the
- * file system. Then the query is started, with Cleancut's file manager or with Spark's, or the
- * operation is repeated first. A start must be refused, or must give the counts before or after the
- * operation; later runs, each of which loads its state from files, must agree with it.
+ * Offline operations that are killed, or overtaken by another driver, at a random call of the file
+ * system. Then the query starts with Cleancut's or Spark's file manager, or the operation is
+ * repeated first. A start must be refused, or return the counts before or after the operation.
+ * Later runs load their state from files and must agree with it.
  */
-class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Seeded {
+class InterruptedOperationsSuite extends AnyFunSuite with RocksDbComparison with Seeded {
   import InterruptedOperationsSuite._
 
   override protected lazy val spark: SparkSession = SmallQueries.session(master)(
@@ -58,27 +58,27 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
     super.afterAll()
   }
 
-  test("interrupted operations leave the old state or the new one") {
+  test("interrupted operations leave the old or the new state") {
     checkAll(UsualSeeds)
   }
 
-  test("many interrupted operations leave the old state or the new one", LongTest) {
-    checkAll(DrawnRuns.seeds("CLEANCUT_OPERATIONS", default = LongRuns))
+  test("many interrupted operations leave the old or the new state", LongTest) {
+    checkAll(RandomRuns.seeds("CLEANCUT_OPERATIONS", default = LongRuns))
   }
 
   for (operation <- operations; place <- placesOf(operation))
-    test(s"$operation on $place, killed at each step, leaves the old state or the new", LongTest) {
+    test(s"$operation on $place, killed at each step, leaves the old or the new state", LongTest) {
       val steps = stepsOf(operation, place)
       val wrong = (1 to steps).flatMap { step =>
         val trial = new Trial(operation, place, step, Event.Killed, new Random(step.toLong))
-        outcome(trial).map(what => s"$trial of $steps: $what")
+        outcome(trial).map(difference => s"$trial of $steps: $difference")
       }
       info(s"$steps steps")
       assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     }
 
   for (operation <- operations; place <- placesOf(operation))
-    test(s"$operation on $place, twice at once, leaves the old state or the new", LongTest) {
+    test(s"$operation on $place, twice concurrently, leaves the old or the new state", LongTest) {
       val steps = stepsOf(operation, place)
       forSeeds(RivalRuns) { random =>
         val step = 1 + random.nextInt(steps.max(1))
@@ -91,24 +91,24 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
   private val (struck, refused, deleted) =
     (new AtomicInteger, new AtomicInteger, new AtomicInteger)
 
-  private def count(of: AtomicInteger): Unit = {
-    of.incrementAndGet()
+  private def count(counter: AtomicInteger): Unit = {
+    counter.incrementAndGet()
     ()
   }
 
   private def checkAll(seeds: Seq[Long]) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val wrong = seeds.flatMap { seed =>
-      val random = DrawnRuns.random(seed)
-      val operation = DrawnQuery.oneOf(random, operations: _*)
+      val random = RandomRuns.random(seed)
+      val operation = RandomQuery.oneOf(random, operations: _*)
       val drawn =
-        DrawnQuery.oneOf(random, placesOf(operation).flatMap(of => Seq.fill(of.weight)(of)): _*)
+        RandomQuery.oneOf(random, placesOf(operation).flatMap(one => Seq.fill(one.weight)(one)): _*)
       val place = withDeletedInput(drawn, seed)
       if (place.isCleaned) count(deleted)
       val step = 1 + random.nextInt(stepsOf(operation, place).max(1))
       val event = if (random.nextInt(4) > 0) Event.Killed else Event.Overtaken
       val trial = new Trial(operation, place, step, event, random)
-      outcome(trial).map(what => s"CLEANCUT_SEED=$seed $trial: $what")
+      outcome(trial).map(difference => s"CLEANCUT_SEED=$seed $trial: $difference")
     }
     info(s"${struck.get} calls failed or overtaken, ${refused.get} starts refused")
     info(s"deleted input: ${deleted.get} runs")
@@ -117,14 +117,14 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
   }
 
   private def placesOf(operation: Operation): Seq[Place] =
-    Places.filter { of =>
-      val isWritten = of.isSparks && operation != ToCleancut
-      operation.isFor(of) && (TestedSpark.ActsWriteForSpark || !isWritten)
+    Places.filter { place =>
+      val isWritten = place.isSparks && operation != ToCleancut
+      operation.isFor(place) && (TestedSpark.OperationsWriteForSpark || !isWritten)
     }
 
   private val counted = TrieMap.empty[(Operation, Place), Int]
 
-  /** Number of the calls that change something when the operation succeeds. */
+  /** Number of file system calls with an effect when the operation succeeds. */
   private def stepsOf(operation: Operation, place: Place): Int =
     counted.getOrElseUpdate(
       (operation, place),
@@ -142,35 +142,36 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
     place.isNarrow && e.getMessage.contains(StrictKey) ||
       place.isCleaned && e.getMessage.contains(MissingInput)
 
-  /** What is wrong, if anything is. */
+  /** The difference from the expected state, if any. */
   private def outcome(trial: Trial): Option[String] = inCopy(trial.place) { home =>
     sessions.use(settings(trial.place)) { session =>
       val query = new Counts(session, home)
       val rival = new AtomicReference[Try[Unit]](Success(()))
-      var own: Try[Unit] = Success(())
-      StepFileSystem.counting { (number, what) =>
+      var result: Try[Unit] = Success(())
+      StepFileSystem.counting { (number, call) =>
         trial.event match {
           case Event.Killed if number >= trial.step =>
             count(struck)
-            throw new StepFileSystem.Killed(what)
+            throw new StepFileSystem.Killed(call)
           case Event.Overtaken if number == trial.step && query.plan() => count(struck)
           case Event.Rival if number == trial.step                     =>
             rival.set(runConcurrently(trial.operation, trial.place, home))
           case _ => ()
         }
-      } { own = Try(run(trial.operation, session, home)) }
+      } { result = Try(run(trial.operation, session, home)) }
       LoadedStores.stop()
       if (trial.isRepeated) Try(run(trial.operation, session, home))
       LoadedStores.stop()
-      val unclear = if (trial.event == Event.Rival) Seq(own, rival.get).flatMap(unclearIn) else Nil
+      val unclear =
+        if (trial.event == Event.Rival) Seq(result, rival.get).flatMap(unclearIn) else Nil
       unclear.headOption.orElse(check(trial, query, session))
     }
   }
 
-  /** The failure of an operation, if no cause of it has an error ID of ours. */
+  /** The failure of an operation, if none of its causes has an error ID of Cleancut. */
   private def unclearIn(operation: Try[Unit]): Option[String] = operation.failed.toOption.collect {
-    case e if !DrawnRuns.causes(e).exists(_.isInstanceOf[CleancutException]) =>
-      s"it ended with ${DrawnRuns.ending(operation)}"
+    case e if !RandomRuns.causes(e).exists(_.isInstanceOf[CleancutException]) =>
+      s"it ended with ${RandomRuns.ending(operation)}"
   }
 
   /** Runs a second operation while the first one waits in a call of the file system. */
@@ -192,9 +193,9 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
         Try(run(trial.operation, session, query.home)).flatMap(_ => query.rerun())
       case success => success
     }
-    // Each is checked before the next one.
+    // Each run is checked before the next one.
     (Iterator(repaired) ++ runs.tail.iterator.map(_())).zipWithIndex.collectFirst(Function.unlift {
-      case (Failure(e), number)  => Some(s"run $number failed: ${DrawnRuns.ending(Failure(e))}")
+      case (Failure(e), number)  => Some(s"run $number failed: ${RandomRuns.ending(Failure(e))}")
       case (Success(()), number) => query.wrong().map(keys => s"after run $number, $keys")
     })
   }
@@ -207,8 +208,8 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
 
   private def applyTo(operation: Operation, session: SparkSession, home: Path): Unit = {
     val location = Counts.location(home)
-    val own = session.asInstanceOf[classic.SparkSession]
-    operation.make(own, location).run(own, location)
+    val classicSession = session.asInstanceOf[classic.SparkSession]
+    operation.make(classicSession, location).run(classicSession, location)
     ()
   }
 
@@ -220,9 +221,9 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
       FileUtils.copyDirectory(source.toFile, home.toFile)
       // The log of the source has absolute paths.
       Using.resource(Files.list(home.resolve("checkpoint/sources/0"))) { entries =>
-        entries.forEach { of =>
-          val text = Files.readString(of)
-          val _ = Files.writeString(of, text.replace(source.toString, home.toString))
+        entries.forEach { entry =>
+          val text = Files.readString(entry)
+          val _ = Files.writeString(entry, text.replace(source.toString, home.toString))
         }
       }
       body(home)
@@ -255,26 +256,26 @@ private object InterruptedOperationsSuite {
   private val KeyCount = 24
   private val Partitions = 3
 
-  /** What the edit adds to each count. */
+  /** The number that the edit adds to each count. */
   private val Added = 1000L
 
-  private val RocksDb = AgainstRocksDb.RocksDb
+  private val RocksDb = RocksDbComparison.RocksDb
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
   private val ManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val SparksManager = classOf[FileSystemBasedCheckpointFileManager].getName
 
-  final case class Place(name: String, provider: String, own: Map[String, String]) {
+  final case class Place(name: String, provider: String, confs: Map[String, String]) {
 
-    /** Versions of state in format 1 have no ID, so a leftover looks like the query's own. */
-    def weight: Int = if (own.get(ChangelogKey).contains("true") && isWithoutIds) 3 else 1
+    /** Versions of state in format 1 have no ID, so leftovers look like versions of the query. */
+    def weight: Int = if (confs.get(ChangelogKey).contains("true") && isWithoutIds) 3 else 1
 
-    private def isWithoutIds = own.get(FormatKey).contains("1")
+    private def isWithoutIds = confs.get(FormatKey).contains("1")
     def isSparks: Boolean = provider == RocksDb
-    def isNarrow: Boolean = own.contains(StrictKey)
+    def isNarrow: Boolean = confs.contains(StrictKey)
 
     /** Whether the source deletes its files after they have been processed. */
-    def isCleaned: Boolean = own.contains(CleanerKey)
-    def isWithCuts: Boolean = own.contains(Keys.Cuts.name)
+    def isCleaned: Boolean = confs.contains(CleanerKey)
+    def isWithCuts: Boolean = confs.contains(Keys.Cuts.name)
     override def toString: String = name
   }
 
@@ -301,13 +302,13 @@ private object InterruptedOperationsSuite {
   private val DeletedInput = Place(
     "Cleancut with cuts, deleted input",
     Cleancut,
-    // The query's own thread deletes the files.
+    // The thread of the query deletes the files.
     Map(Keys.Cuts.name -> "true", CleanerKey -> "0")
   )
 
   /** The place, or the same with deleted input. Separate, so that other numbers do not change. */
   def withDeletedInput(place: Place, seed: Long): Place =
-    if (place.own == Map(Keys.Cuts.name -> "true") && DrawnRuns.random(~seed).nextBoolean())
+    if (place.confs == Map(Keys.Cuts.name -> "true") && RandomRuns.random(~seed).nextBoolean())
       DeletedInput
     else place
 
@@ -315,7 +316,7 @@ private object InterruptedOperationsSuite {
     "spark.sql.streaming.stateStore.providerClass" -> place.provider,
     "spark.sql.shuffle.partitions" -> Partitions.toString,
     ManagerKey -> classOf[CleancutCheckpointFileManager].getName
-  ) ++ place.own
+  ) ++ place.confs
 
   final case class Operation(
       name: String,
@@ -339,7 +340,7 @@ private object InterruptedOperationsSuite {
     ToCleancut,
     Operation(
       "convert to RocksDB",
-      of => !of.isSparks && !of.isWithCuts && TestedSpark.ActsWriteForSpark,
+      place => !place.isSparks && !place.isWithCuts && TestedSpark.OperationsWriteForSpark,
       (_, _) => OfflineOperation.ToRocksDb
     )
   )
@@ -364,9 +365,9 @@ private object InterruptedOperationsSuite {
 
   /**
    * @param step
-   *   the call before which it happens
+   *   call before which the event happens
    * @param event
-   *   the event
+   *   interruption of the operation
    */
   final class Trial(
       val operation: Operation,
@@ -377,7 +378,7 @@ private object InterruptedOperationsSuite {
   ) {
     val isRepeated: Boolean = random.nextInt(4) == 0
 
-    /** Whether the next run is on Spark's file manager. */
+    /** Whether the next run uses Spark's file manager. */
     val isStock: Boolean = !place.isWithCuts && random.nextBoolean()
 
     override def toString: String = Seq(
@@ -398,7 +399,7 @@ private object InterruptedOperationsSuite {
     // A name for each input file, because the source may delete the file.
     private val written = home.resolve("written")
     private val isCleaned = session.conf.getOption(CleanerKey).contains("0")
-    private var found = Map.empty[Long, Long]
+    private var counts = Map.empty[Long, Long]
 
     private def files: Int = Option(written.toFile.list).fold(0)(_.length)
 
@@ -438,17 +439,18 @@ private object InterruptedOperationsSuite {
         .start()
         .awaitTermination()
       LoadedStores.stop()
-      found ++= batches
+      counts ++= batches
     }
 
-    /** The keys without the count of the files, with or without what the edit adds. */
+    /** The counts, if they are not the number of files with or without the edit. */
     def wrong(): Option[String] = {
       val right = Seq(files.toLong, files + Added)
-      val isRight = found.size == KeyCount && right.exists(count => found.values.forall(_ == count))
-      Option.when(!isRight)(s"the counts of $files files are ${found.toSeq.sorted.mkString(" ")}")
+      val isRight =
+        counts.size == KeyCount && right.exists(count => counts.values.forall(_ == count))
+      Option.when(!isRight)(s"the counts of $files files are ${counts.toSeq.sorted.mkString(" ")}")
     }
 
-    /** What another driver does when it plans the next epoch; false if the epoch is planned. */
+    /** Plans the next epoch as another driver; false if the epoch is planned already. */
     def plan(): Boolean = {
       val log = home.resolve("checkpoint/offsets")
       val last = log.toFile.list.flatMap(_.toLongOption).max

@@ -56,13 +56,13 @@ class KryoRegistrationSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  private def rowsOf(act: OfflineOperation, root: Path): Long = {
-    val done = act.run(session, root.toString)
+  private def rowsOf(operation: OfflineOperation, root: Path): Long = {
+    val done = operation.run(session, root.toString)
     LoadedStores.stop()
     done.operators.flatMap(_.rows).sum
   }
 
-  test("operations on an aggregation need no registered class", LongTest) {
+  test("operations on an aggregation require no registered class", LongTest) {
     TestDirectory.use("kryo") { home =>
       val (root, copy) = (home.resolve("q"), home.resolve("copy"))
       val query = new Query(root, OutputMode.Update())(_.groupBy("key").count())
@@ -79,7 +79,7 @@ class KryoRegistrationSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  test("an edit of a side of a join needs no registered class") {
+  test("an edit of a side of a join requires no registered class") {
     TestDirectory.use("kryo") { home =>
       val root = home.resolve("q")
       val query = new Query(root, OutputMode.Append())({ rows =>

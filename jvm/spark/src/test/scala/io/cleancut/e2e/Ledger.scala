@@ -39,7 +39,7 @@ trait LedgerState {
   private def sum: Long = if (total.exists()) total.get() else 0L
 }
 
-/** What is common to a processor with and without an initial state. */
+/** The common code of a processor with and without an initial state. */
 trait LedgerProcessor extends StatefulProcessor[Long, Event, Balance] with LedgerState {
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = open(getHandle)
 

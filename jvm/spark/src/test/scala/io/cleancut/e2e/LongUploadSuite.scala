@@ -18,8 +18,8 @@ import io.cleancut.objectstore.{ObjectKey, S3TestStore}
 import io.cleancut.testkit.{HttpMessage, LargeBases, LongTest, Patience, S3Server}
 
 /**
- * A base whose upload lasts longer than 40 epochs. If it were refused, so would be the next: the
- * chain of a large store would grow for ever where epochs are short.
+ * A base whose upload lasts longer than 40 epochs. If it were refused, the next one would be too,
+ * and the chain of a large store would grow without limit if epochs are short.
  */
 class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
   import LongUploadSuite._
@@ -60,7 +60,7 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
     }
     .start()
 
-  /** Epochs of three rows each. */
+  /** Runs epochs of three rows each. */
   private def epochs(query: StreamingQuery, number: Int): Unit = (1 to number).foreach { _ =>
     input.addData((0L until 3L).map(_ -> Array.emptyByteArray))
     query.processAllAvailable()
@@ -71,7 +71,7 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
   private def chain(cut: Cut) = cut.stores.head.frames
 
   test(
-    "a base whose upload outlasts the sweep's margin is adopted, and nothing named is swept",
+    "a base that is uploaded later than the margin is adopted, and referenced segments are kept",
     LongTest
   ) {
     val query = start()
@@ -103,7 +103,7 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
     restart()
   }
 
-  /** All that kept cuts name is there, and the late base is listed until nobody may need it. */
+  /** Checks that all segments of the retained cuts exist. */
   private def checkKept(): Unit = {
     val cuts = archive.cuts.epochs().flatMap(archive.cuts.read(_))
     assert(cuts.size <= Kept + QueryLedger.BaseMargin + 1)

@@ -8,12 +8,12 @@ import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.bench.queries.{NexmarkAnswer, NexmarkEvents, NexmarkQuery}
 import io.cleancut.testkit.LongTest
 
-/** The queries of Nexmark that Spark can say: a stream with a restart gives the rows of a batch. */
-class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
+/** The Nexmark queries that Spark supports: a stream with a restart returns the rows of a batch. */
+class NexmarkSuite extends AnyFunSuite with RocksDbComparison {
   import NexmarkSuite._
 
   for (number <- NexmarkQuery.Numbers)
-    test(s"query $number gives the rows of a batch, through a restart", LongTest) {
+    test(s"query $number returns the rows of a batch, through a restart", LongTest) {
       spark.conf.set(
         "spark.sql.streaming.stateStore.providerClass",
         classOf[CleancutStateStoreProvider].getName
@@ -23,17 +23,17 @@ class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
       val answer = new NexmarkAnswer(spark, query, Count, home)
       val expected = answer.ofBatch()
       assert(expected.nonEmpty)
-      val found = answer.ofStream("cleancut")
+      val rows = answer.ofStream("cleancut")
       withClue(
-        s"missing ${expected.diff(found).take(3)}, too many ${found.diff(expected).take(3)}: "
+        s"missing ${expected.diff(rows).take(3)}, too many ${rows.diff(expected).take(3)}: "
       ) {
-        assert(found == expected)
+        assert(rows == expected)
       }
     }
 
-  test("events have the proportions of Nexmark, and name what is there or soon will be") {
+  test("events have the proportions of Nexmark, and refer to existing or upcoming entities") {
     val all = (0L until 50000L).map(Events.event)
-    val counts = all.groupBy(_.kind).map { case (kind, of) => kind -> of.size }
+    val counts = all.groupBy(_.kind).map { case (kind, events) => kind -> events.size }
     assert(counts == Map(0 -> 1000, 1 -> 3000, 2 -> 46000))
     val (people, auctions) = (all.filter(_.kind == 0), all.filter(_.kind == 1))
     assert(people.map(_.person) == (1000L until 2000L))
@@ -52,7 +52,7 @@ class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 object NexmarkSuite {
-  // A minute of events, so that windows close on the way.
+  // A minute of events, so that windows close during the run.
   private val Count = 6000
   private val Events = NexmarkEvents(perSecond = 100, inFlight = 20, people = 100)
 }

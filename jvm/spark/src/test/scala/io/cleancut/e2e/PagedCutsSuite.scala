@@ -19,7 +19,7 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LoadedStores, SmallQueries, TestDirectory}
 
-/** A real query through the pages of its cuts. */
+/** A query whose cuts have pages. */
 class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
   import PagedCutsSuite._
 
@@ -33,7 +33,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
         .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
         .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
         .config(s"$State.cleancut.cuts", "true")
-        // No base, so that chains grow.
+        // Without bases chains grow.
         .config(s"$State.minDeltasForSnapshot", "100")
         .config(s"$State.maintenanceInterval", "1h")
     )
@@ -44,7 +44,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
     super.afterAll()
   }
 
-  /** A query in a directory, which may be started again and again. */
+  /** A query in a directory, which can be restarted. */
   final private class Counted(val directory: Path) {
     private val input = MemoryStream(Encoders.scalaLong, spark)
     private var added = 0L
@@ -68,7 +68,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       }
       .start()
 
-    /** As a process of its own would. */
+    /** Runs epochs without stores that earlier runs have loaded, as in a new process. */
     def run(epochs: Int, beforeEach: Int => Unit = _ => ()): Assertion = {
       val query = start()
       try
@@ -83,7 +83,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
         LoadedStores.stop()
       }
       val rows = (0L until added).flatMap(n => (0L until Keys).map(key => (key + n) % (2 * Keys)))
-      assert(last == rows.groupBy(identity).map { case (key, of) => key -> of.size.toLong })
+      assert(last == rows.groupBy(identity).map { case (key, all) => key -> all.size.toLong })
     }
   }
 
@@ -92,7 +92,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       test(new Counted(Files.createDirectory(home.resolve("q"))))
     )
 
-  test("chains longer than the window go through pages and merged frames, and are restored") {
+  test("chains longer than the window use pages and merged frames, and are restored") {
     inDirectory { query =>
       query.run(epochs = 2 * Paging + 3)
       val cut = query.archive.cuts.last().get
@@ -111,7 +111,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  test("a task that has lost its store is told by the driver what to load") {
+  test("a task without a loaded store receives its chain from the driver") {
     inDirectory { query =>
       query.run(epochs = Paging + 2)
       val cuts = query.directory.resolve("cleancut/cuts")
@@ -120,7 +120,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
         epochs = 3,
         beforeEach = number =>
           if (number == 2) {
-            // As the loss of an executor; nobody finds a cut from now on.
+            // The loss of an executor. From now on no task can read a cut.
             LoadedStores.stop()
             val _ = Files.move(cuts, aside)
           }
@@ -143,6 +143,6 @@ private object PagedCutsSuite {
   val Partitions = 3
   val Keys = 40L
 
-  /** Epochs after which a page is due. */
+  /** Number of epochs after which a page is due. */
   val Paging = 8
 }

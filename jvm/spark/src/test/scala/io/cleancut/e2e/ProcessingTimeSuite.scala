@@ -22,7 +22,7 @@ import io.cleancut.testkit.{QueryWaits, TestDirectory}
  * The second epoch is cut in its first key. Verified: the rows of a key that arrive together are in
  * one session, although they are processed in two epochs.
  */
-class ProcessingTimeSuite extends AnyFunSuite with WithCuts {
+class ProcessingTimeSuite extends AnyFunSuite with CutsSession {
   import ProcessingTimeSuite._
 
   override protected def master: String = "local[2]"
@@ -93,8 +93,9 @@ class ProcessingTimeSuite extends AnyFunSuite with WithCuts {
       query.stop()
     }
     val rows = seen.asScala.toSeq.sortBy(_._1)
-    // The epochs that have rows of the last key: it waited for the first key, or was in flight.
-    val epochs = rows.filter(_._2.exists(_.getLong(1) >= Step)).map(of => of._1 -> of._2)
+    // The epochs with rows of the last key, which waited for the first key or were in flight.
+    val epochs =
+      rows.filter(_._2.exists(_.getLong(1) >= Step)).map { case (epoch, rows) => epoch -> rows }
     assert(epochs.size > 1 && !epochs.head._2.exists(_.getLong(0) == Last), "no row was in flight")
     val sessions = rows
       .flatMap(_._2)

@@ -9,35 +9,35 @@ import org.apache.spark.sql.{Dataset, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException}
 
-/** The rows of an epoch, sorted because Spark leaves their order open. */
+/** The rows of an epoch, sorted because Spark does not define their order. */
 final case class Epoch(id: Long, rows: Seq[String])
 
 /**
- * What a run of a query gave.
+ * The result of a run of a query.
  *
  * @param epochs
- *   in the order in which the sink got them, so that one which was run again is there twice
+ *   epochs in the order of the sink; a repeated epoch is listed twice
  */
-final case class Found(
+final case class RunResult(
     epochs: Seq[Epoch],
     state: Map[String, Seq[String]],
     struck: Seq[Incident],
     restarts: Int
 ) {
 
-  /** Without the partitions of the rows of its state. */
-  def undivided: Found = copy(state = state.map { case (part, rows) =>
+  /** The result without the partitions of state rows. */
+  def undivided: RunResult = copy(state = state.map { case (part, rows) =>
     part -> rows.map(_.replaceFirst(",\\d+]$", "]")).sorted
   })
 }
 
 /**
- * Runs a drawn query on one provider, through its incidents and restarts.
+ * Runs a randomized query on one provider, with its incidents and restarts.
  *
  * @param session
- *   with [[ProviderRun.settings]]
+ *   session with [[ProviderRun.settings]]
  */
-final class ProviderRun(session: SparkSession, provider: String, query: DrawnQuery, root: Path) {
+final class ProviderRun(session: SparkSession, provider: String, query: RandomQuery, root: Path) {
   import ProviderRun._
 
   private val name = s"$provider ${query.seed}"
@@ -46,22 +46,22 @@ final class ProviderRun(session: SparkSession, provider: String, query: DrawnQue
   private var starts = 0
   private var running: Option[StreamingQuery] = None
 
-  /** @param acts what is done before a step, by its number, while the query is stopped */
-  def apply(acts: Map[Int, () => Unit] = Map.empty): Found =
+  /** @param operations operations before a step, by its number, while the query is stopped */
+  def apply(operations: Map[Int, () => Unit] = Map.empty): RunResult =
     try {
       val struck = query.steps.zipWithIndex.flatMap { case (step, number) =>
-        acts.get(number).foreach { act =>
+        operations.get(number).foreach { operation =>
           stop()
-          act()
+          operation()
         }
         take(step)
       }
       stop()
       val state = StoredState.read(session, root)
-      Found(epochs.asScala.toSeq, state, struck, starts - 1)
+      RunResult(epochs.asScala.toSeq, state, struck, starts - 1)
     } finally stop()
 
-  /** Ends the run from another thread, which makes it fail. */
+  /** Stops the query from another thread, so that the run fails. */
   def cancel(): Unit = session.streams.active.foreach(_.stop())
 
   private def take(step: Step): Option[Incident] = {
@@ -83,11 +83,12 @@ final class ProviderRun(session: SparkSession, provider: String, query: DrawnQue
     case Ending.Fatal =>
       try settle()
       catch {
-        case e: StreamingQueryException if armed.struck && DrawnRuns.isInjected(e) => running = None
+        case e: StreamingQueryException if armed.struck && RandomRuns.isInjected(e) =>
+          running = None
       }
   }
 
-  /** Runs all epochs that the input makes, with those without input that follow. */
+  /** Runs all epochs of the input, and the epochs without input that follow. */
   private def settle(): Unit = started().processAllAvailable()
 
   private def started(): StreamingQuery = running.getOrElse {
@@ -120,7 +121,7 @@ final class ProviderRun(session: SparkSession, provider: String, query: DrawnQue
 }
 
 object ProviderRun {
-  def settings(provider: String, query: DrawnQuery): Map[String, String] =
+  def settings(provider: String, query: RandomQuery): Map[String, String] =
     query.settings + ("spark.sql.streaming.stateStore.providerClass" -> provider)
 
   private val StrikeSeconds = 60L

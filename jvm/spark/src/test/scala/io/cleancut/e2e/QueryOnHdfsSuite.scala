@@ -12,15 +12,15 @@ import io.cleancut.base.Clock
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.format.{CutLayout, FrameKind}
 import io.cleancut.objectstore.hadoop.HadoopStore
-import io.cleancut.testkit.{LongTest, MortalHdfs, TestDirectory}
+import io.cleancut.testkit.{LongTest, KillableHdfs, TestDirectory}
 
 /**
- * A query with its checkpoint on HDFS, from its first epoch at level 0 to cuts, whose drivers and
- * an executor die by SIGKILL. What dies at a chosen write has a client of HDFS that sees to it;
- * what goes on behind it has Hadoop's own.
+ * A query with its checkpoint on HDFS, from epochs without cuts to epochs with cuts. Its drivers
+ * and an executor are killed by SIGKILL. Drivers that die at a selected write have a special HDFS
+ * client; the others have that of Hadoop.
  */
-class QueryOnHdfsSuite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll {
-  import MortalRuns._
+class QueryOnHdfsSuite extends AnyFunSuite with KillableRuns with BeforeAndAfterAll {
+  import KillableRuns._
 
   private val conf = new Configuration
   private var directory: NioPath = _
@@ -54,31 +54,32 @@ class QueryOnHdfsSuite extends AnyFunSuite with MortalRuns with BeforeAndAfterAl
     .flatMap(_.getPath.getName.toLongOption)
     .sorted
 
-  test("a query goes on from HDFS after each death, at level 0 and with cuts", LongTest) {
+  test("a query resumes from HDFS after each death, without cuts and with cuts", LongTest) {
     val job = jobIn(directory, checkpoint.toString)
     def died(at: String, confs: (String, String)*) = {
-      val end = run(job, MortalHdfs.Confs.toSeq ++ confs :+ fatal(at): _*)
+      val end = run(job, KillableHdfs.Confs.toSeq ++ confs :+ fatal(at): _*)
       assert(end.exitCode == 137, end.printed)
     }
 
-    (0 until 2).foreach(MortalQuery.write(job, _))
+    (0 until 2).foreach(KillableQuery.write(job, _))
     died(at = "commits/1", Local)
     assert(entries == Seq(0L) && cuts == Nil)
 
-    // From epoch 1 on cuts: an executor dies, and then the driver between cut and entry.
-    (2 until 5).foreach(MortalQuery.write(job, _))
-    died(at = "commits/3", Cluster, CutsOn, MortalQuery.ExecutorDeathKey -> "2")
+    // With cuts from epoch 1 on: an executor dies, and then the driver between cut and entry.
+    (2 until 5).foreach(KillableQuery.write(job, _))
+    died(at = "commits/3", Cluster, CutsOn, KillableQuery.ExecutorDeathKey -> "2")
     assert(entries == (0L to 2L) && cuts == (1L to 3L))
     assert(archive.cuts.read(1).get.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
 
-    // Between the sink and the cut of an epoch without input, for the run before might plan it yet.
+    // Between the sink and the cut of an epoch without input, which the previous run could still
+    // plan.
     died(at = CutLayout.cut(4).split('/').last, Local)
     assert(entries == (0L to 3L) && cuts == (1L to 3L))
 
     val last = run(job, Local)
     assert(last.exitCode == 0, last.printed)
     assert(entries == (0L to 5L) && cuts == (1L to 5L))
-    assert(MortalQuery.calls(job) == Seq(0, 1, 1, 2, 3, 4, 4, 5).map(_.toString))
+    assert(KillableQuery.calls(job) == Seq(0, 1, 1, 2, 3, 4, 4, 5).map(_.toString))
     checkRows(job, files = 5, last)
   }
 }

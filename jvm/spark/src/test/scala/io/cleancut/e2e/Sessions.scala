@@ -6,8 +6,8 @@ import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.streaming._
 
 /**
- * Function that returns the session of each row. A timeout in processing time ends a session: it is
- * due in the next epoch that has a later batch timestamp.
+ * A function that returns the session of each row. A timeout in processing time ends a session: it
+ * is due in the next epoch that has a later batch timestamp.
  */
 object TimeoutSessions {
   def of(onRow: Event => Unit = _ => ())(
@@ -28,8 +28,8 @@ object TimeoutSessions {
 }
 
 /**
- * Processor that returns the session of each row. A timer in processing time ends a session: it is
- * due in the next epoch that has a later batch timestamp.
+ * A processor that returns the session of each row. A timer in processing time ends a session: it
+ * is due in the next epoch that has a later batch timestamp.
  */
 class TimerSessions(onRow: Event => Unit = _ => ())
     extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
@@ -59,7 +59,7 @@ class TimerSessions(onRow: Event => Unit = _ => ())
 }
 
 /**
- * Processor that returns the session of each row. A value, a list and a map with a TTL of one
+ * A processor that returns the session of each row. A value, a list and a map with a TTL of one
  * millisecond begin sessions: one begins when any of the three has expired.
  */
 class ExpiringSessions(onRow: Event => Unit = _ => ())
@@ -84,7 +84,7 @@ class ExpiringSessions(onRow: Event => Unit = _ => ())
   ): Iterator[(Long, Long, Long)] = rows.map { row =>
     onRow(row)
     val before = if (session.exists()) session.get() else 0L
-    // By different amounts, so that sessions differ whichever of the three expired.
+    // Different amounts, so that sessions differ by the state that has expired.
     val begun = (if (value.exists()) 0L else 1L) +
       (if (list.exists()) 0L else 100L) +
       (if (map.exists() && map.containsKey(key)) 0L else 10000L)

@@ -12,8 +12,8 @@ import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.testkit.{LongTest, TestDirectory}
 
-/** A query that is started again and again for one epoch, as by the clock each hour. */
-class ShortRunsSuite extends AnyFunSuite with WithCuts {
+/** A query that is repeatedly started for one epoch, as by an hourly schedule. */
+class ShortRunsSuite extends AnyFunSuite with CutsSession {
   override protected def master: String = "local[2]"
   override protected def partitions: Int = 2
 
@@ -32,8 +32,8 @@ class ShortRunsSuite extends AnyFunSuite with WithCuts {
       _.iterator.asScala.filter(Files.isRegularFile(_)).map(_.getFileName.toString).toSeq
     )
 
-  test("thirty runs of one epoch leave no more objects than ten do", LongTest) {
-    // No chain is longer than that, nor any cut kept longer.
+  test("thirty runs of one epoch leave no more objects than ten runs", LongTest) {
+    // Limits the length of chains and the retention of cuts.
     spark.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "2")
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
     TestDirectory.use("hourly") { home =>

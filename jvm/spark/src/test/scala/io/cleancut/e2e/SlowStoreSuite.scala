@@ -26,25 +26,25 @@ import io.cleancut.testkit.{
   SmallQueries
 }
 
-/** A store makes an epoch slow in one way after the other, and each is told for what it is. */
+/** A slow object store delays epochs in several ways, and each has its own reason. */
 class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
   import SlowStoreSuite._
 
-  private def isWrite(of: String)(request: HttpMessage): Boolean =
-    request.method == "PUT" && request.target.contains(of)
+  private def isWrite(directory: String)(request: HttpMessage): Boolean =
+    request.method == "PUT" && request.target.contains(directory)
 
-  test("repeated requests, slow uploads and a slow commit are told apart", LongTest) {
+  test("repeated requests, slow uploads and slow commits have different reasons", LongTest) {
     val spark = SmallQueries.session("local[2]")(
       _.config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "true")
         .config("spark.ui.port", "0")
         .config(SmallQueries.inBucket(endpoint))
     )
-    val told = new ConcurrentLinkedQueue[(Long, Option[SlowReason])]
+    val reported = new ConcurrentLinkedQueue[(Long, Option[SlowReason])]
     spark.sparkContext.addSparkListener(new SparkListener {
       override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
         case CleancutEpochCommitted(_, _, epoch, json) =>
-          EpochRecordJson.read(json).foreach(of => told.add(epoch -> of.slow))
+          EpochRecordJson.read(json).foreach(record => reported.add(epoch -> record.slow))
         case _ => ()
       }
     })
@@ -65,8 +65,8 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
       query.processAllAvailable()
     }
 
-    def slowed(fault: Fault, times: Int, of: String): Long = {
-      val harm = proxy.harm(fault, times)(isWrite(of))
+    def slowed(fault: Fault, times: Int, directory: String): Long = {
+      val harm = proxy.harm(fault, times)(isWrite(directory))
       epochs(1)
       assert(harm.strikes == times)
       harm.end()
@@ -84,8 +84,8 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
       )
       val last = query.lastProgress.batchId
       val until = System.nanoTime() + PatienceNs
-      while (!told.asScala.exists(_._1 == last) && System.nanoTime() < until) Thread.sleep(20)
-      val reasons = told.asScala.toMap
+      while (!reported.asScala.exists(_._1 == last) && System.nanoTime() < until) Thread.sleep(20)
+      val reasons = reported.asScala.toMap
       val kinds = expected.keys.map(epoch => epoch -> reasons(epoch).map(_.kind)).toMap
       assert(kinds == expected.map { case (epoch, kind) => epoch -> Some(kind) }, reasons)
       val page = spark.sparkContext.uiWebUrl.get + "/cuts/query/?location=s3://" +

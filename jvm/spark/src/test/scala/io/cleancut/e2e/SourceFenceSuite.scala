@@ -14,10 +14,10 @@ import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 import io.cleancut.testkit.{LongTest, TestDirectory}
 
 /**
- * A query on files that takes over from a driver which is still about to add to the log of its
- * source: it has looked for new files, and not yet planned the epoch.
+ * A query on files that takes over from a driver that is about to add an entry to the log of its
+ * source: the driver has listed new files, but not planned the epoch.
  */
-class SourceFenceSuite extends AnyFunSuite with WithCuts {
+class SourceFenceSuite extends AnyFunSuite with CutsSession {
   override protected def master: String = "local[2]"
   override protected def partitions: Int = 2
 
@@ -44,13 +44,13 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
       _.iterator.asScala.flatMap(_.getFileName.toString.stripSuffix(".compact").toIntOption).toSeq
     }
 
-    /** What a driver that was killed leaves: it has not said that it has ended. */
-    def forgetEnds(): Unit =
+    /** Deletes the end markers, as if the drivers had been killed. */
+    def deleteEndMarkers(): Unit =
       Using.resource(Files.list(home.resolve("q/cleancut/owners"))) {
         _.iterator.asScala.filter(_.toString.endsWith(".ended")).toSeq.foreach(Files.delete)
       }
 
-    /** As another driver adds one: that fails if the entry is there. */
+    /** Adds an entry as the other driver does; false if the entry exists. */
     def addLate(entry: Int): Boolean = {
       val source = home.resolve("q/sources/0")
       val name = if (entry % 10 == 9) s"$entry.compact" else s"$entry"
@@ -66,7 +66,9 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
 
   private val CreateNew = java.nio.file.StandardOpenOption.CREATE_NEW
 
-  /** Behind so many entries of the source's log, the next one may be one that has all before it. */
+  /**
+   * Takes over after this many entries of the source's log; the next entry may be a compacted one.
+   */
   private def takeOver(entries: Int): Unit = TestDirectory.use("source-fence") { home =>
     val query = new FileQuery(home)
     val first = query.start()
@@ -76,7 +78,7 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
     }
     first.stop()
     val last = query.entries.max
-    query.forgetEnds()
+    query.deleteEndMarkers()
     var late = Option.empty[Boolean]
     val second = query.start(_ => if (late.isEmpty) late = Some(query.addLate(last + 1)))
     try
@@ -87,7 +89,7 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
     finally second.stop()
     assert(second.exception.isEmpty && late.contains(false))
     assert(query.counts == Map("a" -> entries.toLong, "b" -> 3L))
-    // The log is whole for a run that reads all of it.
+    // The log is complete for a run that reads all of it.
     val third = query.start()
     query.add("b")
     third.processAllAvailable()
@@ -100,7 +102,10 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
     takeOver(2)
   }
 
-  test("the same where the next entry has all files before it, too", LongTest) {
+  test(
+    "a driver that is about to add a compacted entry to the log is fenced before its successor",
+    LongTest
+  ) {
     takeOver(9)
   }
 }

@@ -7,16 +7,16 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpa
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
-import io.cleancut.e2e.DrawnQuery.oneOf
+import io.cleancut.e2e.RandomQuery.oneOf
 
 /**
  * A stateful operator, or a chain of two.
  *
  * @param build
- *   the query, with details that are drawn
+ *   builds the query with random details
  * @param oneRowPerKey
- *   whether the result depends on which rows of a key come first, an order that Spark leaves open
- *   within an epoch
+ *   whether the result depends on the order of rows of a key, which Spark does not define within an
+ *   epoch
  */
 final case class StatefulOperator(
     name: String,
@@ -28,7 +28,7 @@ final case class StatefulOperator(
 
 /** All stateful operators of Spark whose rows do not depend on the clock. */
 object StatefulOperators {
-  // Spark's own check refuses the rows that Spark writes in format 1 with a timeout.
+  // Spark's validation refuses the rows that Spark writes in format 1 with a timeout.
   private val UncheckedRows = "spark.sql.streaming.stateStore.formatValidation.enabled" -> "false"
 
   private val Append = OutputMode.Append()
@@ -147,7 +147,7 @@ object StatefulOperators {
   private def formats(operator: String, versions: Int*): Random => Map[String, String] = random =>
     Map(s"spark.sql.streaming.$operator.stateFormatVersion" -> oneOf(random, versions: _*).toString)
 
-  /** With the delay that was drawn for the query. */
+  /** The input with the watermark delay of the query. */
   private[e2e] def timed(input: Dataset[Reading], random: Choices): Dataset[Reading] =
     input.withWatermark("ts", s"${random.delayMs} milliseconds")
 
@@ -166,12 +166,14 @@ object StatefulOperators {
   }
 
   private def windows(input: Dataset[Reading], random: Choices): DataFrame = {
-    val of = oneOf(
+    val windowOf = oneOf(
       random,
       window(col("ts"), "10 seconds"),
       window(col("ts"), "20 seconds", "5 seconds")
     ).as("window")
-    keyed(timed(input, random), random).groupBy(of, col("key")).agg(count("*"), aggregates: _*)
+    keyed(timed(input, random), random)
+      .groupBy(windowOf, col("key"))
+      .agg(count("*"), aggregates: _*)
   }
 
   private def sessionWindows(input: Dataset[Reading], random: Choices): DataFrame = {
@@ -194,9 +196,9 @@ object StatefulOperators {
       .select("key", "ts")
       .dropDuplicates("key", "ts")
 
-  /** With the form of keys that was drawn for the query. */
+  /** The input with the form of keys of the query. */
   private def keyed(input: Dataset[Reading], random: Choices): DataFrame =
-    input.withColumn("key", random.keyForm.of(col("key")))
+    input.withColumn("key", random.keyForm.column(col("key")))
 
   private def sides(rows: DataFrame): (DataFrame, DataFrame) =
     (rows.filter("left").drop("left"), rows.filter("not left").drop("left"))
@@ -225,7 +227,7 @@ object StatefulOperators {
   private def countByWindow(input: DataFrame): DataFrame =
     input.groupBy(window(col("ts"), "15 seconds")).agg(count("*"), min("key"), max("key"))
 
-  /** All keys with a value, for functions on groups take a primitive key. */
+  /** Events without null keys, because functions on groups take a primitive key. */
   private def events(input: Dataset[Reading], random: Choices): Dataset[Event] = {
     val session = input.sparkSession
     import session.implicits._
@@ -275,7 +277,7 @@ object StatefulOperators {
       .toDF()
   }
 
-  /** How many rows there are and not which, for that is left to Spark. */
+  /** A limit on equal rows, because Spark does not define which rows remain. */
   private def limited(input: Dataset[Reading], random: Choices): DataFrame =
     input.select(lit("row")).limit(50 + random.nextInt(250))
 }

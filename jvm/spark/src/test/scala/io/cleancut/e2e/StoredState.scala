@@ -9,19 +9,19 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpa
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
 
-/** Reads the newest state in a checkpoint through Spark's own reader. */
+/** Reads the latest state of a checkpoint with Spark's state reader. */
 object StoredState {
   private val EventTime = "__event_time"
   private val NumPartitions = """"spark\.sql\.shuffle\.partitions":"(\d+)"""".r
   private val LedgerVariables = Seq("total", "recent", "counts")
 
   /**
-   * The rows of all stores, sorted, by operator and store, side of a join or state variable; each
-   * with its partition.
+   * The sorted rows of all stores by operator and store, join side or state variable. Each row has
+   * its partition.
    */
   def read(spark: SparkSession, root: Path): Map[String, Seq[String]] = read(spark, root, identity)
 
-  /** Without the partitions of the rows, for queries that differ in how many they have. */
+  /** The rows without their partitions, to compare queries with different numbers of partitions. */
   def readUndivided(spark: SparkSession, root: Path): Map[String, Seq[String]] =
     read(spark, root, _.drop("partition_id"))
 
@@ -40,8 +40,8 @@ object StoredState {
   }
 
   /**
-   * The directories of partitions that the last epoch has no more, each of which the reader of this
-   * line of Spark would take for one.
+   * Deletes the directories of partitions that the last epoch does not have. The state reader of
+   * this Spark version takes each directory for a partition.
    */
   private def removeRetired(root: Path): Unit = {
     def numbersIn(path: Path) = path.toFile.list.flatMap(_.toIntOption)
@@ -82,7 +82,8 @@ object StoredState {
   }
 
   /**
-   * Without the times in the keys of a join of format 4, which Spark reads wrongly from RocksDB.
+   * The rows without the times in the keys of a join of format 4, which Spark reads wrongly from
+   * RocksDB.
    */
   private def comparable(rows: DataFrame): DataFrame = rows.schema("key").dataType match {
     case key: StructType if key.fieldNames.contains(EventTime) =>

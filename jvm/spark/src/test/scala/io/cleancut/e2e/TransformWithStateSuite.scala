@@ -11,23 +11,23 @@ import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
 import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.testkit.LongTest
 
-/** What the state of a key adds up to, and the event time up to which it does. */
+/** The total of a key and the event time up to which it counts. */
 final case class Balance(key: Long, ts: Timestamp, total: Long, kept: String)
 
-/** What a key begins with. */
+/** The initial value of a key. */
 final case class Opening(key: Long, value: Long)
 
 /**
- * `transformWithState` in Scala: alone, with an initial state, in a chain of two with an
- * aggregation behind them, and in a batch.
+ * `transformWithState` in Scala: alone, with an initial state, in a chain of two before an
+ * aggregation, and in a batch query.
  */
-class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
+class TransformWithStateSuite extends AnyFunSuite with RocksDbComparison {
 
-  test("one operator gives the rows of the built-in provider", LongTest) {
+  test("one operator returns the rows of the built-in provider", LongTest) {
     compare(OutputMode.Append())(balances(_).toDF())
   }
 
-  test("an operator with an initial state gives the rows of the built-in provider", LongTest) {
+  test("an operator with an initial state returns the rows of the built-in provider", LongTest) {
     import spark.implicits._
     val openings = Seq(Opening(1, 1000), Opening(2, 2000), Opening(99, 3000)).toDS()
     compare(OutputMode.Append()) { events =>
@@ -43,13 +43,13 @@ class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
     }
   }
 
-  test("a chain gives the rows of the built-in provider, without adaptive planning", LongTest) {
+  test("a chain returns the rows of the built-in provider, without adaptive planning", LongTest) {
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     try compare(OutputMode.Append())(chain)
     finally spark.conf.unset("spark.sql.adaptive.enabled")
   }
 
-  test("in a batch, which has no checkpoint, it runs in a session with the extension") {
+  test("a batch query without a checkpoint runs in a session with the extension") {
     import spark.implicits._
     spark.conf.set(
       "spark.sql.streaming.stateStore.providerClass",
@@ -72,7 +72,7 @@ class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
 
   private def chain(events: Dataset[Event]): DataFrame = {
     import spark.implicits._
-    val of = balances(events).select(($"key" % 3).as("key"), $"ts", $"total".as("value"))
-    balances(of.as[Event]).groupBy($"key", window($"ts", "10 seconds")).count()
+    val renamed = balances(events).select(($"key" % 3).as("key"), $"ts", $"total".as("value"))
+    balances(renamed.as[Event]).groupBy($"key", window($"ts", "10 seconds")).count()
   }
 }

@@ -23,19 +23,19 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LongTest, Patience, TestDirectory}
 
-/** A row of a key, in the order of its number; `slow` keys take their time. */
+/** A row of a key; rows arrive in the order of their numbers. Rows of `slow` keys take long. */
 final case class Numbered(key: Long, number: Long, slow: Boolean)
 
-/** How far a key is, and whether its rows came in order. */
+/** The state of a key: its last number and its number of rows. */
 final case class Reached(last: Long, rows: Long)
 
 final case class Passed(key: Long, number: Long, before: Long)
 
 /**
- * Queries with a key that is slow, cut while its rows are in flight. Every row must come through
- * the operator once, and behind those of its key that were there before.
+ * Queries with a slow key, which are cut while its rows are in flight. Each row must pass the
+ * operator once, and after the earlier rows of its key.
  */
-class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
+class UnalignedCutsSuite extends AnyFunSuite with CutsSession {
   import UnalignedCutsSuite._
 
   override protected def master: String = "local[4]"
@@ -61,7 +61,7 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
   }
 
   test(
-    "a slow key of flatMapGroupsWithState is overtaken, and its rows come in later epochs",
+    "a slow key of flatMapGroupsWithState is overtaken, and later epochs process its rows",
     LongTest
   ) {
     TestDirectory.use("unaligned") { root =>
@@ -69,7 +69,7 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
       run.start("unaligned")
       (0 until 6).foreach(epoch => run.feed(epoch, slowRows = if (epoch == 0) 0 else 150))
       val inFlight = run.cuts.map(_.inFlight.size)
-      info(s"epochs ${run.cuts.size}, with rows in flight ${inFlight.count(_ > 0)}")
+      info(s"epochs ${run.cuts.size}, with in-flight rows ${inFlight.count(_ > 0)}")
       assert(inFlight.exists(_ > 0), "no epoch was cut unaligned")
       run.drain()
       run.check()
@@ -78,15 +78,15 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
     }
   }
 
-  // `UnalignedQueriesSuite` restarts drawn queries in the mode that they had.
+  // `UnalignedQueriesSuite` restarts randomized queries in other modes too.
   for ((mode, tags) <- Seq("aligned" -> Nil, "unaligned" -> Seq(LongTest)))
-    test(s"a run in mode $mode processes the in-flight rows of the run before", tags: _*) {
+    test(s"a run in mode $mode processes the in-flight rows of the previous run", tags: _*) {
       TestDirectory.use("unaligned") { root =>
         val run = new SlowQuery(root)
         run.start("unaligned")
         (0 until 4).foreach(epoch => run.feed(epoch, slowRows = if (epoch == 0) 0 else 400))
         run.stop()
-        assert(run.cuts.last.inFlight.nonEmpty, "nothing was in flight at the stop")
+        assert(run.cuts.last.inFlight.nonEmpty, "no row was in flight at the stop")
         run.start(mode)
         run.feed(4, slowRows = 0)
         run.drain()
@@ -95,7 +95,7 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
       }
     }
 
-  /** A query, its input and what its sink got, through several runs. */
+  /** A query with its input and the rows of its sink, through several runs. */
   final private class SlowQuery(root: Path) {
     private val session = spark.newSession()
     private val input = MemoryStream(Encoders.product[Numbered], session)
@@ -110,7 +110,7 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
       input.addData(rows)
       val before = query.lastProgress
       val deadline = System.nanoTime + TimeUnit.SECONDS.toNanos(Patience.Seconds)
-      def batch(of: StreamingQueryProgress) = Option(of).fold(-1L)(_.batchId)
+      def batch(progress: StreamingQueryProgress) = Option(progress).fold(-1L)(_.batchId)
       while (query.isActive && batch(query.lastProgress) <= batch(before)) {
         assert(System.nanoTime < deadline, "no epoch in a minute")
         Thread.sleep(5)
@@ -136,9 +136,9 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
     def check(): Assertion = {
       val passed = seen.asScala.toSeq.sortBy(_._1).flatMap(_._2)
       val expected = fed.map(row => (row.key, row.number)).sorted
-      assert(passed.map(p => (p.key, p.number)).sorted == expected, "rows are lost or doubled")
+      assert(passed.map(p => (p.key, p.number)).sorted == expected, "rows are lost or duplicated")
       val disorder = passed.filter(p => p.number <= p.before)
-      assert(disorder.isEmpty, "rows of a key came out of order")
+      assert(disorder.isEmpty, "rows of a key are out of order")
     }
 
     def start(mode: String): Unit = {

@@ -5,11 +5,11 @@ import scala.util.Random
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 
 import io.cleancut.conf.Keys
-import io.cleancut.e2e.DrawnQuery.oneOf
+import io.cleancut.e2e.RandomQuery.oneOf
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 
 /**
- * What happens to a query before and with new input, and whether all of it is awaited.
+ * The events before and with new input of a query.
  *
  * @param once
  *   whether the query restarts with the trigger Once
@@ -24,29 +24,29 @@ final case class UnalignedStep(
     stopsBetween: Boolean
 )
 
-/** Whether a sink runs the tasks of an epoch a second time, and when. */
+/** A second action of a sink on an epoch, before or after the seal. */
 sealed trait Action
 
 object Action {
   case object None extends Action
   case object BeforeSeal extends Action
-  case object BehindSeal extends Action
+  case object AfterSeal extends Action
 }
 
-/** What one run of a drawn query goes through, and how it is configured; all from its seed. */
+/** The configuration and the events of one run of a randomized query, all from its seed. */
 final class UnalignedFate(val seed: Long) {
   import UnalignedFate._
 
-  private val random = DrawnRuns.random(seed)
+  private val random = RandomRuns.random(seed)
 
   val query: UnalignedQuery = new UnalignedQuery(queryOf(seed))
 
   /** Whether the source has a name. Spark refuses a name that occurs twice, as in a self-join. */
   val isNamed: Boolean = TestedSpark.NamesSources && !query.operator.name.contains("join") &&
-    DrawnRuns.random(seed + (1L << 35)).nextInt(3) == 0
+    RandomRuns.random(seed + (1L << 35)).nextInt(3) == 0
 
   val settings: Map[String, String] = query.settings ++ Map(
-    // All epochs are examined in the end, and processing time makes Spark run empty ones.
+    // All epochs are checked at the end, and Spark runs empty epochs with processing time.
     "spark.sql.streaming.minBatchesToRetain" -> "100000",
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
     "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,
@@ -59,21 +59,21 @@ final class UnalignedFate(val seed: Long) {
     Keys.SplitGroups.name -> oneOf(random, "true", "true", "false")
   ) ++ Option.when(isNamed)("spark.sql.streaming.queryEvolution.enableSourceEvolution" -> "true")
 
-  /** How many epochs are cut; each of them makes another one. */
+  /** Number of epochs that are cut; each cut results in another epoch. */
   val cuts: Int = 1 + random.nextInt(4)
 
-  /** Between two looks at the epoch, at most. */
+  /** Maximum pause between two polls of the epoch, in milliseconds. */
   val pauseMs: Int = oneOf(random, 10, 40, 100)
 
   // Separate, so that the other numbers of a seed do not change.
   private val onces = {
-    val random = DrawnRuns.random(seed + (1L << 32))
+    val random = RandomRuns.random(seed + (1L << 32))
     // After the last epoch of a run, Spark evicts no state until the next run has new input.
     query.steps.indices.map { index =>
       index > 0 && index < query.steps.size - 1 && random.nextInt(4) == 0
     }
   }
-  private val stops = DrawnRuns.random(seed + (1L << 36))
+  private val stops = RandomRuns.random(seed + (1L << 36))
 
   val steps: Seq[UnalignedStep] = query.steps.indices.map { index =>
     UnalignedStep(
@@ -81,30 +81,30 @@ final class UnalignedFate(val seed: Long) {
       drain = random.nextInt(4) == 0,
       incident = Option.when(index > 0 && random.nextInt(5) < 2)(drawIncident(random)),
       once = onces(index),
-      // Otherwise the next epoch is nearly always planned, and a run with Once has that one.
+      // Otherwise the next epoch is nearly always planned, and a run with Once executes it.
       stopsBetween = onces.lift(index + 1).contains(true) && stops.nextInt(3) > 0
     )
   }
 
-  // Rows that one start left in flight, the next one takes up in whatever mode it is.
+  // The next start processes in-flight rows in any mode.
   private val modes =
     oneOf(random, "unaligned", "auto") +:
       Seq.fill(MostModes - 1)(oneOf(random, "unaligned", "unaligned", "auto", "aligned"))
 
-  /** The mode of the query's start of this number, from 0. */
+  /** The mode of a start of the query; starts are numbered from 0. */
   def mode(start: Int): String = modes(start % MostModes)
 
-  /** What its sink does with the rows of each epoch beside sealing them. */
+  /** The second action of its sink on each epoch. */
   val action: Action =
     oneOf(
       random,
-      Seq.fill(3)(Action.None) ++ Seq(Action.BeforeSeal) ++ Seq.fill(2)(Action.BehindSeal): _*
+      Seq.fill(3)(Action.None) ++ Seq(Action.BeforeSeal) ++ Seq.fill(2)(Action.AfterSeal): _*
     )
 
-  /** Whether one task takes all partitions of the last operator, one behind the other. */
+  /** Whether one task processes all partitions of the last operator, one after the other. */
   val isCoalesced: Boolean = random.nextInt(6) == 0
 
-  /** What the run has of what many runs do not have. */
+  /** The rare features of the run. */
   def traits: Seq[String] = query.traits ++
     Option.when(steps.exists(_.once))("Once") ++ Option.when(isNamed)("named sources")
 
@@ -117,11 +117,11 @@ final class UnalignedFate(val seed: Long) {
 
 object UnalignedFate {
 
-  /** How many runs take the same query. What it gives without cuts is looked up once for all. */
+  /** Number of runs with the same query. Its expected output is computed once for all of them. */
   private val RunsPerQuery = 10
   private val MostModes = 8
 
-  /** The operators take turns, so that few seeds meet all of them. */
+  /** Consecutive seeds have different operators, so that few seeds cover all of them. */
   private def queryOf(seed: Long): Long = {
     val operators = UnalignedQuery.operators.size.toLong
     Math.floorDiv(seed, operators * RunsPerQuery) * operators + Math.floorMod(seed, operators)

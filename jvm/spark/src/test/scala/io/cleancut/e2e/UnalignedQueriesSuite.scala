@@ -12,23 +12,22 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.testkit.{LoadedStores, SessionPool, TestDirectory}
 
 /**
- * Queries drawn from a seed, cut at random moments while tasks fail and drivers restart, beside the
- * same query on Spark's RocksDB provider without any of that: nothing may be lost, doubled, out of
- * order or dropped as late, and the state at the end must be the same.
+ * Randomized queries that are cut at random times while tasks fail and drivers restart. The same
+ * query runs on Spark's RocksDB provider without cuts and failures. No row may be lost, duplicated,
+ * out of order or dropped as late, and the final state must be the same.
  *
- * `CLEANCUT_UNALIGNED_QUERIES` is how many are run, `CLEANCUT_FIRST_SEED` the seed of the first of
- * them, and `CLEANCUT_SEED` the seed of the only one. `docs/campaigns.md` keeps what long ones have
- * found.
+ * `CLEANCUT_UNALIGNED_QUERIES` sets the number of runs, `CLEANCUT_FIRST_SEED` the first seed.
+ * `CLEANCUT_SEED` selects a single run. `docs/campaigns.md` lists the results of long campaigns.
  */
-class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
+class UnalignedQueriesSuite extends AnyFunSuite with RocksDbComparison {
   import UnalignedQueriesSuite._
 
   override protected def master: String = "local[4, 2]"
 
   private val sessions = new SessionPool(spark)
-  private val answers = new ConcurrentHashMap[Long, GivenRows]
+  private val answers = new ConcurrentHashMap[Long, QueryOutput]
 
-  test("drawn queries that are cut at random give the rows of queries that are not") {
+  test("randomized queries with random cuts return the rows of queries without cuts") {
     note(s"seeds ${seeds.head} to ${seeds.last}, ${seeds.size} runs")
     val workers = Executors.newFixedThreadPool(Workers)
     val runs =
@@ -39,24 +38,24 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     info(s"for docs/campaigns.md: ${tally.row(seeds)}")
     val wrong = runs.filterNot(_.isRight)
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
-    assert(tally.epochsInFlight > 0, "no epoch had rows in flight")
+    assert(tally.epochsInFlight > 0, "no epoch had in-flight rows")
   }
 
-  /** Several at a time, since none keeps two cores busy. */
-  private def round(seeds: Seq[Long], workers: ExecutionContext): Seq[JudgedRun] =
+  /** Runs several queries concurrently, because one query does not use two cores. */
+  private def round(seeds: Seq[Long], workers: ExecutionContext): Seq[CheckedRun] =
     TestDirectory.use("cleancut-unaligned") { home =>
       val runs = seeds.map(seed => Future(judged(new UnalignedFate(seed), home))(workers))
       try {
         val judged = runs.map(Await.result(_, Duration(PatienceMinutes, TimeUnit.MINUTES)))
         note(s"to ${seeds.last}: ${CampaignTally(judged)}")
-        // At once, since a campaign may take hours.
+        // Printed at once, because a campaign may take hours.
         judged.filterNot(_.isRight).foreach(run => note(run.toString))
         judged
       } finally LoadedStores.stop()
     }
 
-  private def judged(fate: UnalignedFate, home: Path): JudgedRun =
-    JudgedRun(
+  private def judged(fate: UnalignedFate, home: Path): CheckedRun =
+    CheckedRun(
       fate,
       for {
         expected <- Try(answer(fate.query, home))
@@ -66,12 +65,12 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       } yield run -> Difference.of(fate.query, run.gave, expected)
     )
 
-  private def answer(query: UnalignedQuery, home: Path): GivenRows =
+  private def answer(query: UnalignedQuery, home: Path): QueryOutput =
     answers.computeIfAbsent(
       query.number,
       number =>
-        sessions.use(UncutAnswer.settings(query)) { session =>
-          UncutAnswer.of(session, query, home.resolve(s"uncut-$number"))
+        sessions.use(ReferenceOutput.settings(query)) { session =>
+          ReferenceOutput.of(session, query, home.resolve(s"uncut-$number"))
         }
     )
 }
@@ -81,7 +80,7 @@ object UnalignedQueriesSuite {
   /** An aggregation, session windows, a join, functions by row, and all with processing time. */
   private val UsualSeeds = Seq(3L, 4L, 9L, 21L, 26L, 27L, 28L, 29L)
 
-  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", UsualSeeds)
+  private val seeds: Seq[Long] = RandomRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", UsualSeeds)
 
   private val Workers = 3
   // Stores of queries that have ended stay open until they are all closed.
@@ -89,15 +88,15 @@ object UnalignedQueriesSuite {
   private val PatienceMinutes = 20L
 }
 
-/** A run beside what it should have given. */
-final case class JudgedRun(fate: UnalignedFate, outcome: Try[(CutRun, Difference)]) {
+/** A run and its difference from the expected output. */
+final case class CheckedRun(fate: UnalignedFate, outcome: Try[(CutRun, Difference)]) {
   def isRight: Boolean = outcome.toOption.exists { case (run, difference) =>
-    difference.isNone && run.unlike.isEmpty
+    difference.isNone && run.differing.isEmpty
   }
 
   override def toString: String = outcome match {
-    case Failure(_)                 => s"$fate: ${DrawnRuns.ending(outcome)}"
+    case Failure(_)                 => s"$fate: ${RandomRuns.ending(outcome)}"
     case Success((run, difference)) =>
-      s"$fate: $difference, epochs that changed when they ran again: ${run.unlike}"
+      s"$fate: $difference, epochs that changed when they ran again: ${run.differing}"
   }
 }

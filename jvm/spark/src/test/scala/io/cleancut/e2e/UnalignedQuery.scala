@@ -14,22 +14,22 @@ import org.apache.spark.sql.functions.{coalesce, col, date_trunc, lit}
 import org.apache.spark.sql.streaming._
 
 /**
- * A query with its input, both from one number, whose rows do not depend on the epoch in which they
- * arrive as long as none is late: so they are those of the same query without any cut, however that
- * divides the input.
+ * A query with its input, both from one number. Its rows do not depend on their epoch as long as
+ * none is late. So the same query without cuts returns the same rows, however its epochs divide the
+ * input.
  */
 final class UnalignedQuery(val number: Long) {
   import UnalignedQuery._
 
-  private val random = DrawnRuns.random(number)
+  private val random = RandomRuns.random(number)
 
   val operator: StatefulOperator = operators(Math.floorMod(number, operators.size.toLong).toInt)
   val settings: Map[String, String] = operator.settings(random)
 
-  // Within the delay of the watermark, so that none is late in whatever epoch it comes.
-  private val inputs = Inputs.draw(random, mostBehindMs = new Choices(number).delayMs)
+  // Within the watermark delay, so that no row is late in any epoch.
+  private val inputs = Inputs.draw(random, maxDelayMs = new Choices(number).delayMs)
 
-  /** New input, one after the other. */
+  /** The input of each step. */
   val steps: Seq[Seq[Reading]] = Seq.tabulate(3 + random.nextInt(2)) { step =>
     val rows = inputs.rows(random, step, 10 + random.nextInt(70))
     if (isInSequence) inSequence(rows)
@@ -39,18 +39,20 @@ final class UnalignedQuery(val number: Long) {
   }
 
   // Separate, so that the other numbers of a seed do not change.
-  private lazy val repeats = DrawnRuns.random(number + (1L << 34))
+  private lazy val repeats = RandomRuns.random(number + (1L << 34))
 
   // Number of rows of each key so far. Lazy, because the steps above use it.
   private lazy val counts = mutable.Map.empty[Option[Long], Long].withDefaultValue(0L)
 
-  /** Of each key from 1, without a gap. */
+  /** Numbers the rows of each key from 1, without gaps. */
   private def inSequence(rows: Seq[Reading]): Seq[Reading] = rows.map { row =>
     counts(row.key) += 1
     row.copy(value = counts(row.key))
   }
 
-  /** Some rows equal the second row before them of their key, with another one between them. */
+  /**
+   * Replaces some rows by the second last row of their key, so that equal rows are not adjacent.
+   */
   private def repeating(rows: Seq[Reading]): Seq[Reading] = {
     val earlier = mutable.Map.empty[Option[Long], List[Reading]].withDefaultValue(Nil)
     rows.map { row =>
@@ -63,7 +65,7 @@ final class UnalignedQuery(val number: Long) {
     }
   }
 
-  /** Values of each key in the order of the input, for functions that take rows one by one. */
+  /** Values of each key in input order, for functions that process single rows. */
   def values: Map[Long, Seq[Long]] =
     steps.flatten.groupMap(_.key.getOrElse(UnalignedQuery.NullKey))(_.value)
 
@@ -82,20 +84,19 @@ final class UnalignedQuery(val number: Long) {
   /** Whether the operator has timeouts, timers or TTL in processing time. */
   def hasProcessingTime: Boolean = hasSessions || isInSequence
 
-  /** Whether it hands on row by row, in the order of their values. */
+  /** Whether it emits rows one by one, in the order of their values. */
   def isByRow: Boolean = operator.name.endsWith("by row")
 
   /**
-   * A join numbers the rows of a key as they come, of equal rows the first one counts for how long
-   * it is remembered, a timeout goes by the rows that came together, and a processor's variables
-   * are its own.
+   * Whether the final state can be compared. The state of joins, of deduplication within the
+   * watermark, of timeouts and of processors depends on the epochs of rows.
    */
   def hasComparableState: Boolean = !operator.name.contains("join") &&
     !operator.name.startsWith("transformWithState") &&
     !operator.name.contains("WithinWatermark") && !operator.name.contains("timeouts") &&
     !hasSessions && !isInSequence
 
-  /** What the query draws of what many queries do not have, for a count. */
+  /** The rare features of the query, for statistics. */
   def traits: Seq[String] = {
     val keys = steps.flatten.flatMap(_.key)
     val form = new Choices(number).keyForm
@@ -111,12 +112,12 @@ final class UnalignedQuery(val number: Long) {
     ).collect { case (true, name) => name }
   }
 
-  /** Whether the operator groups or joins by keys of the form that is drawn. */
+  /** Whether the operator groups or joins by keys of the random form. */
   private def hasKeyForm: Boolean =
     Seq("aggregation", "window aggregation", "session").exists(operator.name.startsWith) ||
       operator.name.contains(" join,")
 
-  /** The same query at every call. */
+  /** Builds the query; it is the same at every call. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(number))
 
   override def toString: String =
@@ -181,10 +182,10 @@ object UnalignedQuery {
   /** Step of a row that is numbered. */
   def stepOf(value: Long): Long = value / RowsOfStep
 
-  /** Takes long enough for cuts that divide the rows of a key. */
+  /** Delays a row so that cuts divide the rows of a key. */
   private[e2e] def slowly(row: Event): Unit = if (row.value % 2 == 0) Thread.sleep(2)
 
-  // Made once, since that takes reflection.
+  // Created once, because their reflection is slow.
   private val eventEncoder = Encoders.product[Event]
   private val numberedEncoder =
     Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong, Encoders.scalaLong)
@@ -229,7 +230,9 @@ object UnalignedQuery {
     numbers.iterator
   }
 
-  /** With a timeout that nothing comes of. Spark refuses one that is before the watermark. */
+  /**
+   * Counts rows with a timeout that has no effect. Spark refuses a timeout before the watermark.
+   */
   private def timedByRow(input: Dataset[Reading], random: Choices): DataFrame =
     numbering(events(StatefulOperators.timed(input, random)), GroupStateTimeout.EventTimeTimeout())(
       countTimedRows
@@ -246,21 +249,21 @@ object UnalignedQuery {
     numbers
   }
 
-  /** Each instant of a key once it is behind the watermark. */
+  /** Emits each time of a key after the watermark has passed it. */
   private def timed(input: Dataset[Reading], random: Choices): DataFrame =
     events(StatefulOperators.timed(input, random))
       .groupByKey(_.key)(Encoders.scalaLong)
       .transformWithState(new Reminder, TimeMode.EventTime(), OutputMode.Append())(timerEncoder)
       .toDF("key", "at")
 
-  /** Equal rows are within a second, which is less than the delay; so one of them is left. */
+  /** Deduplicates within a second, which is less than the watermark delay; so one row remains. */
   private def distinctSeconds(input: Dataset[Reading], random: Choices): DataFrame = input
     .withColumn("second", date_trunc("second", col("ts")))
     .withWatermark("ts", s"${Math.max(random.delayMs, 5000)} milliseconds")
     .dropDuplicatesWithinWatermark("key", "second")
     .select("key", "second")
 
-  /** Holds at most three rows of a key, which is less than the rows in flight. */
+  /** Buffers at most three rows of a key, which is less than the in-flight rows. */
   private def sequenced(input: Dataset[Reading], random: Choices): DataFrame = {
     val rows = events(input).select("key", "value")
     val request = SequenceRequest(
@@ -315,7 +318,7 @@ class RowCounter extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
   }
 }
 
-/** Gives the instants of a key's rows, each by a timer. */
+/** Emits the times of a key's rows, each by a timer. */
 class Reminder extends StatefulProcessor[Long, Event, (Long, Long)] {
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = ()

@@ -22,34 +22,34 @@ import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.QueryWaits
 
 /**
- * What a run through failures and restarts was like, beside what it gave.
+ * The result and statistics of a run with failures and restarts.
  *
  * @param inFlight
  *   number of in-flight rows in the cut of each epoch
- * @param unlike
- *   epochs that had other rows when they ran again behind their seal, or in a second action
- * @param acted
- *   how many second actions there were
- * @param again
- *   how many epochs ran again behind their seal
+ * @param differing
+ *   epochs with other rows when they ran again after their seal, or in a second action
+ * @param secondActions
+ *   number of second actions
+ * @param repeated
+ *   number of epochs that ran again after their seal
  * @param struck
- *   how many failures did
+ *   number of failures
  */
 final case class CutRun(
-    gave: GivenRows,
+    gave: QueryOutput,
     inFlight: Map[Long, Long],
-    unlike: Seq[Long],
-    acted: Int,
-    again: Int,
+    differing: Seq[Long],
+    secondActions: Int,
+    repeated: Int,
     struck: Int,
     starts: Int
 )
 
 /**
- * Runs a drawn query, cut at moments that nobody chose, through its failures and restarts.
+ * Runs a randomized query with cuts at random times, failures and restarts.
  *
  * @param session
- *   with the settings of its fate
+ *   session with the settings of the run
  */
 final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path) {
   import UnalignedRun._
@@ -58,9 +58,9 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
   private val name = fate.seed.toString
   private val source = MemoryStream(Reading.encoder, session)
   private val seen = new ConcurrentHashMap[Long, Seq[Row]]
-  private val unlike = new ConcurrentLinkedQueue[Long]
-  private val again = new ConcurrentLinkedQueue[Long]
-  private val acted = new AtomicInteger
+  private val differing = new ConcurrentLinkedQueue[Long]
+  private val repeated = new ConcurrentLinkedQueue[Long]
+  private val secondActions = new AtomicInteger
   private val clock = Option.when(query.hasProcessingTime)(new TriggerClock)
   private var columns = Seq.empty[String]
   @volatile private var running: Option[StreamingQuery] = None
@@ -77,16 +77,16 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
       drain()
       stop()
       CutRun(
-        GivenRows(
+        QueryOutput(
           columns,
           seen.asScala.toSeq.sortBy(_._1).map(_._2),
           if (query.hasComparableState) StoredState.readUndivided(session, root) else Map.empty,
           fed
         ),
         inFlight,
-        unlike.asScala.toSeq,
-        acted.get,
-        again.size,
+        differing.asScala.toSeq,
+        secondActions.get,
+        repeated.size,
         struck,
         starts
       )
@@ -97,7 +97,10 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     }
   }
 
-  /** Positions of epochs that in-flight rows of the epoch before reach, or may have reached. */
+  /**
+   * Positions of epochs that have processed, or may have processed, in-flight rows of the previous
+   * epoch.
+   */
   private def fed: Set[Int] = {
     val rows = inFlight
     seen.keySet.asScala.toSeq.sorted.zipWithIndex.collect {
@@ -105,7 +108,7 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     }.toSet
   }
 
-  /** Whether its incident struck. */
+  /** Processes the input of a step; returns whether its incident struck. */
   private def take(step: UnalignedStep, rows: Seq[Reading]): Boolean = {
     if (step.restart) stop()
     source.addData(rows)
@@ -117,7 +120,7 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
       else if (step.drain) drain()
       else awaitInput()
     catch {
-      case e: StreamingQueryException if armed.exists(_.struck) && DrawnRuns.isInjected(e) =>
+      case e: StreamingQueryException if armed.exists(_.struck) && RandomRuns.isInjected(e) =>
         running = None
     }
     Incidents.disarm(name)
@@ -134,7 +137,7 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
       }
     }
 
-  // Deprecated, but scheduled jobs still use it.
+  // Deprecated, but scheduled jobs still use this trigger.
   @annotation.nowarn("cat=deprecation")
   private def once: Trigger = Trigger.Once()
 
@@ -178,19 +181,19 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     names.flatMap(_.toLongOption).maxOption.getOrElse(-1L)
   }
 
-  /** Until the last input is in an epoch that is committed. */
+  /** Waits until the last input is in a committed epoch. */
   private def awaitInput(): Unit = {
     val running = started()
     QueryWaits.until(running, "an epoch has the new input")(hasInput(running))
   }
 
   private def cutAtRandom(): Unit = {
-    val random = DrawnRuns.random(fate.seed)
-    val advances = DrawnRuns.random(fate.seed + (1L << 33))
+    val random = RandomRuns.random(fate.seed)
+    val advances = RandomRuns.random(fate.seed + (1L << 33))
     var cut = Set.empty[Long]
     while (!isDone && (cut.size < fate.cuts || clock.isDefined)) {
       Thread.sleep(random.nextInt(fate.pauseMs).toLong)
-      clock.foreach(_.advance(DrawnQuery.oneOf(advances, Advances: _*)))
+      clock.foreach(_.advance(RandomQuery.oneOf(advances, Advances: _*)))
       for {
         cuts <- coordinator if random.nextBoolean() && cut.size < fate.cuts
         epoch <- cuts.status.epoch.map(_.epoch) if !cut(epoch) && cuts.cutNow()
@@ -240,19 +243,19 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
   }
 
   private def sink(run: String)(batch: Dataset[Row], epoch: Long): Unit = {
-    val before = Option.when(fate.action == Action.BeforeSeal)(act(batch))
+    val before = Option.when(fate.action == Action.BeforeSeal)(runSecondAction(batch))
     val kept = CleancutSeal.seal(batch, epoch)
     try {
       val rows = kept.collect().toSeq
-      val after = Option.when(fate.action == Action.BehindSeal) {
+      val after = Option.when(fate.action == Action.AfterSeal) {
         // Otherwise Spark reads the persisted rows and runs no task.
         kept.unpersist(blocking = true)
-        act(batch)
+        runSecondAction(batch)
       }
       val sealedBefore = Option(seen.put(epoch, rows))
-      if (sealedBefore.isDefined) again.add(epoch)
-      val others = (before ++ after ++ sealedBefore).map(GivenRows.texts(_).sorted)
-      if (others.exists(_ != GivenRows.texts(rows).sorted)) unlike.add(epoch)
+      if (sealedBefore.isDefined) repeated.add(epoch)
+      val others = (before ++ after ++ sealedBefore).map(QueryOutput.texts(_).sorted)
+      if (others.exists(_ != QueryOutput.texts(rows).sorted)) differing.add(epoch)
     } finally {
       kept.unpersist()
       ()
@@ -260,9 +263,9 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     Incidents.inSink(run, epoch)
   }
 
-  /** Runs all tasks of the epoch, also those that have run. */
-  private def act(batch: Dataset[Row]): Seq[Row] = {
-    acted.incrementAndGet()
+  /** Runs all tasks of the epoch again. */
+  private def runSecondAction(batch: Dataset[Row]): Seq[Row] = {
+    secondActions.incrementAndGet()
     batch.collect().toSeq
   }
 
@@ -280,6 +283,6 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
 
 object UnalignedRun {
 
-  /** Milliseconds. The last is longer than all timeouts. */
+  /** Clock advances in milliseconds. The last one is longer than all timeouts. */
   private val Advances = Seq(0L, 1L, 1000L, TimeUnit.HOURS.toMillis(2))
 }

@@ -23,8 +23,8 @@ import io.cleancut.objectstore.S3TestStore
 import io.cleancut.testkit.{LongTest, S3ProxyServer, S3Server, Seeded, SmallQueries}
 
 /**
- * Queries whose checkpoint locations have characters that URIs, Hadoop, XML or shells give a
- * meaning: each is started twice, and its counts are compared with those of a batch.
+ * Queries whose checkpoint locations have characters with a meaning in URIs, Hadoop, XML or shells.
+ * Each query is started twice, and its counts are compared with those of a batch query.
  */
 class UnusualLocationsSuite extends AnyFunSuite with BeforeAndAfterAll with Seeded {
   import UnusualLocationsSuite._
@@ -65,7 +65,7 @@ class UnusualLocationsSuite extends AnyFunSuite with BeforeAndAfterAll with Seed
     check(".start/a b/+@12:30/50%20#?&'漢")
   }
 
-  test("locations of any characters that a path carries", LongTest) {
+  test("locations with all characters that a path supports", LongTest) {
     forSeeds(20)(random => check(prefix(random)))
   }
 }

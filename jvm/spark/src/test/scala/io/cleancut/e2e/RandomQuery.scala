@@ -9,36 +9,36 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 import org.apache.spark.sql.functions.{array, expr, struct}
 
-/** A row of the input of a drawn query; `left` is the side of a join that it belongs to. */
+/** An input row of a randomized query; `left` selects the side of a join. */
 final case class Reading(key: Option[Long], ts: Timestamp, value: Long, left: Boolean)
 
 object Reading {
 
-  /** To make one by reflection takes longer than an epoch. */
+  /** Created once, because its reflection takes longer than an epoch. */
   implicit val encoder: Encoder[Reading] = Encoders.product[Reading]
 }
 
 /**
- * How the input of a query is distributed.
+ * The distribution of the input of a query.
  *
  * @param hot
- *   the share of rows that have the same key
- * @param behind
- *   the share of rows that come behind others of their time, by less than `mostBehindMs`
+ *   share of rows that have the same key
+ * @param delayed
+ *   share of delayed rows, whose delay is less than `maxDelayMs`
  */
 final case class Inputs(
     keys: Int,
     hot: Double,
     nulls: Double,
-    behind: Double,
-    mostBehindMs: Int,
+    delayed: Double,
+    maxDelayMs: Int,
     left: Double
 ) {
   import Inputs._
 
   def rows(random: Random, step: Int, count: Int): Seq[Reading] = Seq.fill(count) {
-    val behindMs = if (random.nextDouble() < behind) random.nextInt(mostBehindMs) else 0
-    val atMs = StartMs + step * StepMs + random.nextInt(StepMs) - behindMs
+    val delayMs = if (random.nextDouble() < delayed) random.nextInt(maxDelayMs) else 0
+    val atMs = StartMs + step * StepMs + random.nextInt(StepMs) - delayMs
     Reading(
       if (random.nextDouble() < nulls) None else Some(key(random)),
       new Timestamp(atMs),
@@ -55,36 +55,39 @@ object Inputs {
   private val StartMs = 1700000000000L
   private val StepMs = 10000
 
-  def draw(random: Random, mostBehindMs: Int): Inputs = Inputs(
-    keys = DrawnQuery.oneOf(random, 1, 5, 30, 200),
-    hot = DrawnQuery.oneOf(random, 0.0, 0.0, 0.5, 0.9),
-    nulls = DrawnQuery.oneOf(random, 0.0, 0.1, 0.3),
-    behind = if (mostBehindMs == 0) 0.0 else DrawnQuery.oneOf(random, 0.0, 0.1, 0.4),
-    mostBehindMs,
-    left = DrawnQuery.oneOf(random, 0.2, 0.5, 0.8)
+  def draw(random: Random, maxDelayMs: Int): Inputs = Inputs(
+    keys = RandomQuery.oneOf(random, 1, 5, 30, 200),
+    hot = RandomQuery.oneOf(random, 0.0, 0.0, 0.5, 0.9),
+    nulls = RandomQuery.oneOf(random, 0.0, 0.1, 0.3),
+    delayed = if (maxDelayMs == 0) 0.0 else RandomQuery.oneOf(random, 0.0, 0.1, 0.4),
+    maxDelayMs,
+    left = RandomQuery.oneOf(random, 0.2, 0.5, 0.8)
   )
 }
 
-/** Numbers that a query's details are drawn from, the same at every call for it. */
-final class Choices(seed: Long) extends Random(DrawnRuns.spread(seed)) {
+/** The random numbers for the details of a query, the same for every call. */
+final class Choices(seed: Long) extends Random(RandomRuns.spread(seed)) {
 
-  /** How long its watermark is behind the latest row. */
-  val delayMs: Int = DrawnQuery.oneOf(this, 0, 5000, 20000)
+  /** Delay of its watermark, in milliseconds. */
+  val delayMs: Int = RandomQuery.oneOf(this, 0, 5000, 20000)
 
-  /** The form of the keys that rows are grouped or joined by. */
-  val keyForm: KeyForm = DrawnQuery.oneOf(this, DrawnKeys.Forms: _*)
+  /** The form of the grouping or join keys. */
+  val keyForm: KeyForm = RandomQuery.oneOf(this, RandomKeys.Forms: _*)
 }
 
 /**
- * Form of the keys of a query, given the number of the key.
+ * The form of the keys of a query.
+ *
+ * @param column
+ *   returns the key column for the number of a key
  *
  * @param isFloating
  *   whether some keys are -0.0 or NaN
  */
-final case class KeyForm(of: Column => Column, isFloating: Boolean, isNested: Boolean)
+final case class KeyForm(column: Column => Column, isFloating: Boolean, isNested: Boolean)
 
-/** Keys as numbers, also nested, of which equal ones have different bits. */
-object DrawnKeys {
+/** Numeric and nested keys, some of which are equal with different bits. */
+object RandomKeys {
   private val number = expr(
     "case key % 5 when 0 then 0.0D when 1 then -0.0D when 2 then double('NaN') else key / 2 end"
   )
@@ -104,31 +107,31 @@ object DrawnKeys {
   )
 }
 
-/** New input for a query, and what happens to the query before and while it works on it. */
+/** New input for a query, a restart before it, and an incident while it is processed. */
 final case class Step(rows: Seq[Reading], restart: Boolean, incident: Option[Incident])
 
-/** A query with its input, its configuration and its fate, all from one seed. */
-final class DrawnQuery(val seed: Long, isCalm: Boolean = false) {
-  import DrawnQuery._
+/** A query with its input, configuration, restarts and incidents, all from one seed. */
+final class RandomQuery(val seed: Long, isCalm: Boolean = false) {
+  import RandomQuery._
 
   private val random = new Random(seed)
 
   val operator: StatefulOperator =
     StatefulOperators.all(Math.floorMod(seed, StatefulOperators.all.size.toLong).toInt)
   val settings: Map[String, String] = drawSettings(random) ++ operator.settings(random)
-  private val inputs = Inputs.draw(random, MostLateMs)
+  private val inputs = Inputs.draw(random, MaxDelayMs)
   val steps: Seq[Step] = Seq.tabulate(3 + random.nextInt(4))(step)
 
-  /** The same without incidents. */
-  def calm: DrawnQuery = new DrawnQuery(seed, isCalm = true)
+  /** The same query without incidents. */
+  def calm: RandomQuery = new RandomQuery(seed, isCalm = true)
 
-  /** The same query at every call, for every provider and after every restart. */
+  /** Builds the query; it is the same for every provider and after every restart. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(seed))
 
   override def toString: String = {
-    val fate = steps.map(s => (s.rows.size, s.restart, s.incident))
+    val events = steps.map(s => (s.rows.size, s.restart, s.incident))
     val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }
-    s"CLEANCUT_SEED=$seed ${operator.name}, $inputs, ${chosen.mkString(" ")}, $fate"
+    s"CLEANCUT_SEED=$seed ${operator.name}, $inputs, ${chosen.mkString(" ")}, $events"
   }
 
   private def step(index: Int): Step = {
@@ -141,10 +144,10 @@ final class DrawnQuery(val seed: Long, isCalm: Boolean = false) {
   }
 }
 
-object DrawnQuery {
+object RandomQuery {
 
   /** Twice the longest delay of a watermark. */
-  private val MostLateMs = 40000
+  private val MaxDelayMs = 40000
   private val FileManagers = classOf[FileSystemBasedCheckpointFileManager].getPackageName + "."
 
   def oneOf[T](random: Random, choices: T*): T = choices(random.nextInt(choices.size))
@@ -168,7 +171,7 @@ object DrawnQuery {
   private def drawSettings(random: Random): Map[String, String] = Map(
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
     "spark.sql.adaptive.enabled" -> "false",
-    // Spark's default of the two starts processes for each file, where Hadoop has no native code.
+    // Without native Hadoop code, Spark's default of the two starts processes for each file.
     "spark.sql.streaming.checkpointFileManagerClass" ->
       (FileManagers + oneOf(
         random,

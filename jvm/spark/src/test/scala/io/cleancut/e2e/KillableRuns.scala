@@ -6,12 +6,12 @@ import org.scalatest.{Assertion, Assertions}
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
-import io.cleancut.testkit.{ChildDriver, MortalFileSystem, SmallQueries}
-import io.cleancut.e2e.MortalQuery.Job
+import io.cleancut.testkit.{ChildDriver, KillableFileSystem, SmallQueries}
+import io.cleancut.e2e.KillableQuery.Job
 
-/** Runs of [[MortalQuery]] in drivers of their own, and what must come of them. */
-trait MortalRuns extends Assertions {
-  import MortalRuns._
+/** Runs [[KillableQuery]] in separate drivers and checks the results. */
+trait KillableRuns extends Assertions {
+  import KillableRuns._
 
   /** A job with empty directories below `home`. */
   protected def jobIn(home: Path, location: String): Job = {
@@ -20,47 +20,47 @@ trait MortalRuns extends Assertions {
   }
 
   protected def run(job: Job, confs: (String, String)*): ChildDriver.End =
-    ChildDriver.run(MortalQuery.getClass.getName.stripSuffix("$"), Always ++ confs, job.args: _*)
+    ChildDriver.run(KillableQuery.getClass.getName.stripSuffix("$"), Always ++ confs, job.args: _*)
 
-  /** Rows and state beside those of a batch job over the same input. */
+  /** Compares rows and state with those of a batch job on the same input. */
   protected def checkRows(job: Job, files: Int, last: ChildDriver.End): Assertion = {
-    val expected = MortalQuery.expected(job, files)
+    val expected = KillableQuery.expected(job, files)
     assert(expected.size > 20)
-    assert(MortalQuery.result(job) == expected)
-    // What Spark's own reader of state finds.
+    assert(KillableQuery.result(job) == expected)
+    // The state that Spark's state reader returns.
     val state = "\\[(\\d+),(\\d+),(\\d+)\\]".r
-    val found = last.lines(MortalQuery.StateRows).flatMap(state.findAllMatchIn(_)).map { row =>
+    val stored = last.lines(KillableQuery.StateRows).flatMap(state.findAllMatchIn(_)).map { row =>
       s"${row.group(1)} ${row.group(2)} ${row.group(3)}"
     }
-    assert(found.toSet == expected && found.size == expected.size)
+    assert(stored.toSet == expected && stored.size == expected.size)
   }
 }
 
-object MortalRuns {
+object KillableRuns {
   val State = "spark.sql.streaming.stateStore"
   val ManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
 
   val Local = "spark.master" -> "local[2]"
 
-  /** Executors are processes of their own with the packaged jar. */
+  /** A master whose executors are separate processes with the packaged jar. */
   val Cluster = "spark.master" -> "local-cluster[2,1,1024]"
   val CutsOn = Keys.Cuts.name -> "true"
 
-  /** A function that skips what it has seen, which Spark's own check would refuse. */
+  /** Settings for a function that skips repeated epochs, which Spark's validation refuses. */
   val Skipping: Seq[(String, String)] =
-    Seq(MortalQuery.SkipKey -> "true", s"$State.commitValidation.enabled" -> "false")
+    Seq(KillableQuery.SkipKey -> "true", s"$State.commitValidation.enabled" -> "false")
 
-  def fatal(name: String): (String, String) = s"spark.hadoop.${MortalFileSystem.FatalKey}" -> name
+  def fatal(name: String): (String, String) = s"spark.hadoop.${KillableFileSystem.FatalKey}" -> name
 
   private val classes =
-    classOf[MortalFileSystem].getProtectionDomain.getCodeSource.getLocation.getPath
+    classOf[KillableFileSystem].getProtectionDomain.getCodeSource.getLocation.getPath
 
   private val Always = SmallQueries.Settings ++ Map(
     "spark.app.name" -> "mortal",
     "spark.driver.host" -> "127.0.0.1",
     "spark.jars" -> System.getProperty("cleancut.test.jars"),
     "spark.executor.extraClassPath" -> classes,
-    s"spark.hadoop.fs.${MortalFileSystem.Scheme}.impl" -> classOf[MortalFileSystem].getName,
+    s"spark.hadoop.fs.${KillableFileSystem.Scheme}.impl" -> classOf[KillableFileSystem].getName,
     s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
     ManagerKey -> classOf[CleancutCheckpointFileManager].getName
   )

@@ -4,17 +4,17 @@ import scala.util.{Failure, Random, Success, Try}
 
 import io.cleancut.testkit.Seeded
 
-/** What suites of drawn queries share: which seeds they take, and how they draw and have ended. */
-object DrawnRuns {
+/** Seeds, random numbers and errors of suites with randomized queries. */
+object RandomRuns {
 
-  /** Seeds as below, by default so many from 1. */
+  /** Seeds from environment variables, by default this many from 1. */
   def seeds(count: String, default: Long): Seq[Long] = seeds(count, 1L to default)
 
   /**
-   * `CLEANCUT_SEED` alone, or several from `CLEANCUT_FIRST_SEED`.
+   * The seed of `CLEANCUT_SEED`, or several seeds from `CLEANCUT_FIRST_SEED`.
    *
    * @param count
-   *   environment variable that has the number of seeds
+   *   name of the environment variable with the number of seeds
    * @param usual
    *   seeds if no variable is set
    */
@@ -39,7 +39,7 @@ object DrawnRuns {
     case Failure(e) => s"failed: ${causes(e).map(_.toString.linesIterator.next()).mkString(" <- ")}"
   }
 
-  /** Whether it is an incident that has ended a query. */
+  /** Whether a query failed because of an incident. */
   def isInjected(e: Throwable): Boolean =
     causes(e).exists(_.toString.contains(classOf[InjectedFailure].getName))
 

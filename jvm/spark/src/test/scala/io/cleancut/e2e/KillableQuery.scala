@@ -9,29 +9,29 @@ import org.apache.spark.sql.functions.{count, sum}
 import org.apache.spark.sql.streaming.Trigger
 
 /**
- * The main class of a driver that may die: a query that takes what files there are and ends. All
- * else about its session stands in the system properties.
+ * The main class of a driver that may be killed. Its query processes the existing files and ends.
+ * System properties configure its session.
  */
-object MortalQuery {
+object KillableQuery {
 
-  /** Its arguments, in order: the checkpoint location, and directories. */
+  /** The arguments in order: the checkpoint location, and directories. */
   final case class Job(location: String, input: Path, output: Path) {
     def args: Seq[String] = Seq(location, input.toString, output.toString)
   }
 
-  /** Whether the sink returns early for an epoch that it has seen. */
+  /** Whether the sink skips a repeated epoch. */
   val SkipKey = "spark.cleancut.test.skips"
 
-  /** Whether Spark's file sink takes what keys there are, each once, in place of sums. */
+  /** Whether the query writes distinct keys to Spark's file sink instead of sums. */
   val FilesKey = "spark.cleancut.test.files"
 
-  /** The epoch whose sink kills an executor before it takes the rows. */
+  /** The epoch whose sink kills an executor before it reads the rows. */
   val ExecutorDeathKey = "spark.cleancut.test.executorDeath"
 
-  /** The epoch whose sink kills all executors when it is done, so behind the last of its tasks. */
+  /** The epoch whose sink kills all executors when it is done, after the last task. */
   val LateExecutorDeathKey = "spark.cleancut.test.lateExecutorDeath"
 
-  /** The epoch whose sink kills the driver when it has taken the rows. */
+  /** The epoch whose sink kills the driver after it has written the rows. */
   val DriverDeathKey = "spark.cleancut.test.driverDeath"
 
   val StateRows = "rows of state: "
@@ -59,8 +59,8 @@ object MortalQuery {
 
   private def filesOf(job: Job): Path = job.output.resolve("files")
 
-  /** Where Spark's file sink notes that it has an epoch. */
-  def noteOfFiles(job: Job, epoch: Long): Path =
+  /** The log entry of Spark's file sink for an epoch. */
+  def fileSinkEntry(job: Job, epoch: Long): Path =
     filesOf(job).resolve(s"_spark_metadata/$epoch")
 
   private def run(spark: SparkSession, job: Job): Unit = {
@@ -89,33 +89,33 @@ object MortalQuery {
     def isDeath(key: String) = spark.conf.getOption(key).contains(epoch.toString)
     if (isDeath(ExecutorDeathKey)) killExecutors(1)
     val file = job.output.resolve(s"$epoch.txt")
-    val isSeen = skips && Files.exists(file)
-    if (isSeen) note(job, s"$epoch skipped")
+    val isRepeated = skips && Files.exists(file)
+    if (isRepeated) record(job, s"$epoch skipped")
     else {
       val rows = batch.collect().map(_.toSeq.mkString(" "))
       val whole = Files.writeString(job.output.resolve(s".$epoch"), rows.mkString("\n"))
       Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING)
-      note(job, s"$epoch")
+      record(job, s"$epoch")
     }
-    // What SIGKILL does; the process cannot send it to itself.
-    if (isDeath(DriverDeathKey) && !isSeen) Runtime.getRuntime.halt(137)
+    // The effect of SIGKILL, which the process cannot send to itself.
+    if (isDeath(DriverDeathKey) && !isRepeated) Runtime.getRuntime.halt(137)
     if (isDeath(LateExecutorDeathKey)) killExecutors(Int.MaxValue)
   }
 
-  /** Returns when they are dead. */
-  private def killExecutors(most: Int): Unit = {
+  /** Kills executors; returns when they have ended. */
+  private def killExecutors(max: Int): Unit = {
     val children = ProcessHandle.current.descendants.toArray.toSeq.collect {
       case child: ProcessHandle => child
     }
     val executors = children.filter {
       _.info.commandLine.orElse("").contains("CoarseGrainedExecutorBackend")
     }
-    val killed = executors.take(most).filter(_.destroyForcibly())
+    val killed = executors.take(max).filter(_.destroyForcibly())
     if (killed.isEmpty) throw new IllegalStateException("no executor was killed")
     killed.foreach(_.onExit().get())
   }
 
-  private def note(job: Job, call: String): Unit = {
+  private def record(job: Job, call: String): Unit = {
     Files.writeString(
       job.output.resolve("calls"),
       s"$call\n",
@@ -129,7 +129,7 @@ object MortalQuery {
   def calls(job: Job): Seq[String] =
     Files.readString(job.output.resolve("calls")).linesIterator.toSeq
 
-  /** Adds a file to what there is to read. */
+  /** Adds an input file. */
   def write(job: Job, file: Int): Unit = {
     val random = new Random(4300L + file)
     val lines = Seq.fill(100) {
@@ -139,13 +139,13 @@ object MortalQuery {
     ()
   }
 
-  /** What a batch job finds in all that was written: key, count and sum. */
+  /** The expected rows of all input files: key, count and sum. */
   def expected(job: Job, files: Int): Set[String] = {
     val row = """\{"key":(\d+),"value":(\d+)\}""".r
     val rows = (0 until files).flatMap { file =>
       row
         .findAllMatchIn(Files.readString(job.input.resolve(f"$file%05d.json")))
-        .map(found => found.group(1).toLong -> found.group(2).toLong)
+        .map(row => row.group(1).toLong -> row.group(2).toLong)
     }
     rows
       .groupMap(_._1)(_._2)
@@ -153,7 +153,7 @@ object MortalQuery {
       .toSet
   }
 
-  /** The last of what the sink got of each key. */
+  /** The last row of each key in the sink. */
   def result(job: Job): Set[String] = {
     val epochs = calls(job).flatMap(_.toLongOption).distinct.sorted
     val rows = epochs.flatMap { epoch =>

@@ -10,13 +10,16 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 
 import io.cleancut.testkit.QueryWaits
 
-/** What a drawn query gives on Spark's RocksDB provider of all its input in one epoch. */
-object UncutAnswer {
+/**
+ * The expected output of a randomized query: all its input in one epoch on Spark's RocksDB
+ * provider.
+ */
+object ReferenceOutput {
 
-  /** Of the session that finds it. */
+  /** Settings of its session. */
   def settings(query: UnalignedQuery): Map[String, String] = query.settings ++ OnRocksDb
 
-  def of(session: SparkSession, query: UnalignedQuery, root: Path): GivenRows = {
+  def of(session: SparkSession, query: UnalignedQuery, root: Path): QueryOutput = {
     val source = MemoryStream(Reading.encoder, session)
     val output = query(source.toDS())
     val epochs = new ConcurrentLinkedQueue[Seq[Row]]
@@ -34,7 +37,7 @@ object UncutAnswer {
       if (query.hasProcessingTime) QueryWaits.until(running, "an epoch is emitted")(!epochs.isEmpty)
       else QueryWaits.drain(running)
     finally running.stop()
-    GivenRows(
+    QueryOutput(
       output.columns.toSeq,
       epochs.asScala.toSeq,
       if (query.hasComparableState) StoredState.readUndivided(session, root) else Map.empty
@@ -42,7 +45,7 @@ object UncutAnswer {
   }
 
   private val OnRocksDb = Map(
-    "spark.sql.streaming.stateStore.providerClass" -> AgainstRocksDb.RocksDb,
+    "spark.sql.streaming.stateStore.providerClass" -> RocksDbComparison.RocksDb,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true"
   )
 }

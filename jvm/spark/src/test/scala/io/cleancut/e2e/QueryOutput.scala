@@ -4,63 +4,63 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.streaming.OutputMode
 
 /**
- * What a query has given.
+ * The output and final state of a query.
  *
  * @param epochs
- *   the rows of each
+ *   rows of each epoch
  * @param state
- *   at the end, by store; empty where it cannot be compared
+ *   final state by store; empty if it cannot be compared
  * @param fed
- *   positions of the epochs that in-flight rows of the epoch before may have reached
+ *   positions of epochs that may have processed in-flight rows of the previous epoch
  */
-final case class GivenRows(
+final case class QueryOutput(
     columns: Seq[String],
     epochs: Seq[Seq[Row]],
     state: Map[String, Seq[String]],
     fed: Set[Int] = Set.empty
 )
 
-object GivenRows {
+object QueryOutput {
   def texts(rows: Seq[Row]): Seq[String] = rows.map(_.toString)
 }
 
 /**
- * How what a query has given differs from what it is to give. Where it appends, all rows count;
- * where it updates, the last of each key; and in mode complete the last epoch.
+ * The difference between the output of a query and the expected output. In append mode all rows
+ * count, in update mode the last row of each key, and in complete mode the last epoch.
  *
  * @param lost
- *   rows that are missing
- * @param doubled
- *   rows that are too many
+ *   missing rows
+ * @param duplicated
+ *   duplicated rows
  * @param disordered
- *   rows that came behind a later one of their key
+ *   rows after a later row of their key
  * @param state
- *   stores with other rows than they should have, each with what differs
+ *   stores with wrong rows, each with its difference
  */
 final case class Difference(
     lost: Seq[String],
-    doubled: Seq[String],
+    duplicated: Seq[String],
     disordered: Seq[String],
     state: Seq[String]
 ) {
-  def isNone: Boolean = lost.isEmpty && doubled.isEmpty && disordered.isEmpty && state.isEmpty
+  def isNone: Boolean = lost.isEmpty && duplicated.isEmpty && disordered.isEmpty && state.isEmpty
 
   override def toString: String =
-    Seq("lost" -> lost, "doubled" -> doubled, "out of order" -> disordered, "state" -> state)
+    Seq("lost" -> lost, "duplicated" -> duplicated, "out of order" -> disordered, "state" -> state)
       .collect { case (what, rows) if rows.nonEmpty => s"${rows.size} $what ${rows.take(5)}" }
       .mkString(", ")
 }
 
 object Difference {
-  def of(query: UnalignedQuery, found: GivenRows, expected: GivenRows): Difference = {
-    val (have, want) = (counting(query, found), counting(query, expected))
-    val stores = (expected.state.keySet ++ found.state.keySet).toSeq.sorted
+  def of(query: UnalignedQuery, actual: QueryOutput, expected: QueryOutput): Difference = {
+    val (have, want) = (counting(query, actual), counting(query, expected))
+    val stores = (expected.state.keySet ++ actual.state.keySet).toSeq.sorted
     Difference(
       lost = want.diff(have),
-      doubled = have.diff(want),
-      disorder(query, found),
+      duplicated = have.diff(want),
+      disorder(query, actual),
       stores.flatMap { store =>
-        val had = found.state.getOrElse(store, Nil)
+        val had = actual.state.getOrElse(store, Nil)
         val due = expected.state.getOrElse(store, Nil)
         val (more, fewer) = (had.diff(due), due.diff(had))
         Option.when(more.nonEmpty || fewer.nonEmpty)(
@@ -70,30 +70,30 @@ object Difference {
     )
   }
 
-  private def counting(query: UnalignedQuery, run: GivenRows): Seq[String] =
+  private def counting(query: UnalignedQuery, run: QueryOutput): Seq[String] =
     query.operator.mode match {
       case mode if mode == OutputMode.Append() =>
-        // The number of a row says when it came, which is judged apart.
+        // The number of a row is its arrival order, which is checked separately.
         val rows = run.epochs.flatten
-        GivenRows.texts(if (query.isByRow) rows.map(withoutNumber) else rows)
+        QueryOutput.texts(if (query.isByRow) rows.map(withoutNumber) else rows)
       case mode if mode == OutputMode.Complete() =>
-        run.epochs.lastOption.fold(Seq.empty[String])(GivenRows.texts)
-      case _ => GivenRows.texts(byKey(run).values.map(_.last).toSeq)
+        run.epochs.lastOption.fold(Seq.empty[String])(QueryOutput.texts)
+      case _ => QueryOutput.texts(byKey(run).values.map(_.last).toSeq)
     }
 
   private def withoutNumber(row: Row): Row = Row.fromSeq(row.toSeq.init)
 
   /**
-   * In the order in which they were given; keys are what stands before the count. As texts, since a
-   * NaN does not equal itself.
+   * Rows by key, in the order of the output. The key is the columns before the count, as text
+   * because a NaN does not equal itself.
    */
-  private def byKey(run: GivenRows): Map[String, Seq[Row]] =
+  private def byKey(run: QueryOutput): Map[String, Seq[Row]] =
     run.epochs.flatten.groupBy(_.toSeq.take(count(run)).mkString("|"))
 
-  private def count(run: GivenRows): Int = run.columns.indexWhere(_.startsWith("count"))
+  private def count(run: QueryOutput): Int = run.columns.indexWhere(_.startsWith("count"))
 
   /** Rows that are not after all earlier rows of their key. */
-  private def unsorted(run: GivenRows): Seq[String] =
+  private def unsorted(run: QueryOutput): Seq[String] =
     run.epochs.flatten.groupBy(_.getLong(0)).values.toSeq.flatMap { rows =>
       rows.zip(rows.drop(1)).collect {
         case (before, row) if row.getLong(1) <= before.getLong(1) => row.toString
@@ -101,28 +101,28 @@ object Difference {
     }
 
   /** Rows of a key that arrived in one epoch and are in several sessions. */
-  private def divided(query: UnalignedQuery, run: GivenRows): Seq[String] = {
+  private def divided(query: UnalignedQuery, run: QueryOutput): Seq[String] = {
     val rows = for ((rows, epoch) <- run.epochs.zipWithIndex; row <- rows) yield epoch -> row
     rows
       .groupBy { case (_, row) => (row.getLong(0), UnalignedQuery.stepOf(row.getLong(1))) }
       .values
       .map(arrived => if (query.hasTtl) beforeExpiry(run, arrived) else arrived.map(_._2))
       .filter(_.map(_.getLong(2)).distinct.size > 1)
-      .flatMap(GivenRows.texts)
+      .flatMap(QueryOutput.texts)
       .toSeq
   }
 
   /**
-   * Rows that find the same state with TTL: those of two epochs, if no in-flight rows reach the
-   * first. Rows that stay in flight for longer may find expired state.
+   * Rows that read the same state with TTL: those of two epochs, if no in-flight rows reach the
+   * first. Rows that stay in flight longer may read expired state.
    */
-  private def beforeExpiry(run: GivenRows, arrived: Seq[(Int, Row)]): Seq[Row] = {
+  private def beforeExpiry(run: QueryOutput, arrived: Seq[(Int, Row)]): Seq[Row] = {
     val first = arrived.map(_._1).min
     val last = if (run.fed(first)) first else first + 1
     arrived.collect { case (epoch, row) if epoch <= last => row }
   }
 
-  private def disorder(query: UnalignedQuery, run: GivenRows): Seq[String] =
+  private def disorder(query: UnalignedQuery, run: QueryOutput): Seq[String] =
     if (query.isInSequence) unsorted(run)
     else if (query.hasSessions) unsorted(run) ++ divided(query, run)
     else if (query.isByRow) {

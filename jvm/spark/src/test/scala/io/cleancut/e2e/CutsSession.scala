@@ -7,8 +7,8 @@ import org.apache.spark.sql.SparkSession
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
 
-/** A session whose queries are committed by cuts, on the local disk. */
-trait WithCuts extends BeforeAndAfterAll { this: Suite =>
+/** A session whose queries are committed by cuts on the local disk. */
+trait CutsSession extends BeforeAndAfterAll { this: Suite =>
   protected def master: String
 
   protected def partitions: Int

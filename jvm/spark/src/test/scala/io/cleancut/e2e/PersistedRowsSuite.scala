@@ -19,11 +19,11 @@ import io.cleancut.conf.Keys
 import io.cleancut.testkit.{LongTest, TestDirectory}
 
 /**
- * Tasks that fail when Spark has kept their rows already, so that the next attempt reads those and
- * never comes to the stateful operator: what the failed one wrote is all there is.
+ * Tasks that fail after Spark has persisted their rows. The next attempt reads these rows and does
+ * not run the stateful operator, so only the failed attempt has written frames.
  */
-class KeptRowsSuite extends AnyFunSuite with WithCuts {
-  import KeptRowsSuite._
+class PersistedRowsSuite extends AnyFunSuite with CutsSession {
+  import PersistedRowsSuite._
 
   override protected def master: String = "local[2, 4]"
 
@@ -31,10 +31,10 @@ class KeptRowsSuite extends AnyFunSuite with WithCuts {
 
   for (mode <- Seq("aligned", "unaligned"); seals <- Seq(false, true)) {
     val sink = if (seals) "seals" else "does not seal"
-    // Each mode and each kind of sink is met once.
+    // Without long tests, each mode and each kind of sink runs once.
     val tags = if (seals == (mode == "unaligned")) Nil else Seq(LongTest)
     test(
-      s"tasks that fail behind a batch that is kept, in mode $mode, with a sink that $sink",
+      s"tasks fail after a batch is persisted, in mode $mode, with a sink that $sink",
       tags: _*
     ) {
       TestDirectory.use("kept-rows")(root => failingOnce(root, mode, seals))
@@ -71,7 +71,7 @@ class KeptRowsSuite extends AnyFunSuite with WithCuts {
       .start()
     try
       for (epoch <- 0L until Epochs) {
-        // Half of them are known from the epoch before.
+        // Half of the values are in the previous epoch too.
         input.addData(epoch * New until (epoch + 2) * New)
         query.processAllAvailable()
       }
@@ -80,19 +80,21 @@ class KeptRowsSuite extends AnyFunSuite with WithCuts {
       spark.sparkContext.removeSparkListener(counting)
     }
     val all = seen.asScala.values.flatten.toSeq
-    assert(all.sorted == (0L until (Epochs + 1) * New), "rows are lost or doubled")
+    assert(all.sorted == (0L until (Epochs + 1) * New), "rows are lost or duplicated")
     assert(failures.get >= Epochs * Partitions)
   }
 }
 
-object KeptRowsSuite {
+object PersistedRowsSuite {
   private val Partitions = 3
   private val Epochs = 4L
   private val New = 50L
 
-  /** The first attempt of each task reads all of its rows, and fails. */
-  private def failOnce(rows: DataFrame): Unit = rows.foreachPartition { (of: Iterator[Row]) =>
-    of.foreach(_ => ())
-    if (TaskContext.get().attemptNumber() == 0) throw new IllegalStateException("the first one")
+  /** Fails the first attempt of each task after it has read all its rows. */
+  private def failOnce(rows: DataFrame): Unit = rows.foreachPartition {
+    (partition: Iterator[Row]) =>
+      partition.foreach(_ => ())
+      if (TaskContext.get().attemptNumber() == 0)
+        throw new IllegalStateException("the first attempt")
   }
 }

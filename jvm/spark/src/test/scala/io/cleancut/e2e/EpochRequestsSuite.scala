@@ -19,9 +19,9 @@ import io.cleancut.format.CutLayout
 import io.cleancut.objectstore.S3TestStore
 import io.cleancut.testkit.{ProxiedServer, R2Rules, S3Server, SmallQueries}
 
-/** What the epochs of a query ask of its object store, counted by a proxy before the server. */
-class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
-  import RequestsOfEpochsSuite._
+/** The requests of a query's epochs to its object store, which a proxy counts. */
+class EpochRequestsSuite extends AnyFunSuite with ProxiedServer {
+  import EpochRequestsSuite._
 
   private val rules = new R2Rules(Clock.System)
   private val reads = new ConcurrentLinkedQueue[String]
@@ -63,7 +63,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
     new CutArchive(S3TestStore.open(endpoint, location), Clock.System)
   }
 
-  /** Of each epoch, the cuts and the frames in segments that were read, from trigger to trigger. */
+  /** Runs epochs; returns the number of read cuts and of read segment frames for each epoch. */
   private def run(epochs: Int): Seq[(Int, Int)] = {
     val query = start()
     try
@@ -76,30 +76,30 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
       }
     finally {
       query.stop()
-      // As if the next run had another process.
+      // The next run must start without loaded stores, as in a new process.
       StateStore.stop()
     }
   }
 
-  test("a run reads its state once, in its first epoch, and a new query nothing at all") {
+  test("a run reads its state once, in its first epoch, and a new query reads nothing") {
     val first = run(epochs = 3)
-    assert(first == Seq.fill(3)((0, 0)), "a driver read what it had written itself")
+    assert(first == Seq.fill(3)((0, 0)), "a driver read its own objects")
     val tables = archive.cuts.last().get.head.paged.window.size
     val second = run(epochs = 3)
-    // The last cut, as the coordinator's and as Spark's entry of the commit log, and the tables
-    // that it names. Tasks are told what they need of it; the frames of all stores in a segment
-    // come with one request.
+    // The last cut for the coordinator and for Spark's commit log, and the tables that the cut
+    // references. Tasks receive their chains from the driver, and read the frames of all stores in
+    // a segment with one request.
     assert(second.head == ((2, 2 * tables)) && tables <= 2 * 3)
     assert(second.tail == Seq.fill(2)((0, 0)))
-    // But for the probe at the start, which tries it, no object is written twice within a second.
+    // Except the write probe at the start, no object is written twice within a second.
     val refused = rules.tooFast.distinct.filterNot(_.contains("/probe-"))
     assert(rules.writes > 2 * 3 && refused.isEmpty, refused)
   }
 }
 
-object RequestsOfEpochsSuite {
+object EpochRequestsSuite {
   private val Partitions = 4
 
-  /** A cut, or a segment; a listing has such a name among its parameters. */
+  /** A request for a cut or segment; a listing has such a name among its parameters. */
   private val Read = s"^[^?]*/cleancut/(${CutLayout.Cuts}|${CutLayout.Segments})[^?]+".r
 }

@@ -21,38 +21,38 @@ import io.cleancut.testkit.{Draws, SmallQueries}
 final case class Event(key: Long, ts: Timestamp, value: Long)
 
 /** Runs a query on Cleancut's provider and on Spark's RocksDB provider, through restarts. */
-trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
-  import AgainstRocksDb._
+trait RocksDbComparison extends BeforeAndAfterAll { this: AnyFunSuite =>
+  import RocksDbComparison._
 
   protected def master: String = "local[2]"
 
   protected lazy val spark: SparkSession = SmallQueries.session(master)(
     _
-      // Spark's default of the two starts processes for each file, where Hadoop has no native code.
+      // Without native Hadoop code, Spark's default starts processes for each file.
       .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
       .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-      // Seconds. Spark 4.2 stops its stores under a lock that their maintenance may be waiting for.
+      // In seconds. Spark 4.2 stops its stores under a lock for which their maintenance may wait.
       .config("spark.sql.streaming.stateStore.maintenanceShutdownTimeout", "2")
       .config("spark.sql.streaming.stateStore.maintenanceForceShutdownTimeout", "1")
   )
 
   override protected def afterAll(): Unit = spark.stop()
 
-  /** Rows and epochs must be the same on both. */
+  /** Checks that both providers return the same rows and epochs. */
   protected def compare(mode: OutputMode)(query: Dataset[Event] => DataFrame): Assertion = {
     val home = Files.createTempDirectory("cleancut-e2e")
     val events = Files.createDirectory(home.resolve("events"))
     val providers = Seq(classOf[CleancutStateStoreProvider].getName, RocksDb)
-    val found = providers.map(_ => mutable.TreeMap.empty[Long, Seq[String]])
+    val results = providers.map(_ => mutable.TreeMap.empty[Long, Seq[String]])
     for (files <- Runs) {
       files.foreach(writeEvents(events, _))
-      providers.zip(found).foreach { case (provider, rows) =>
+      providers.zip(results).foreach { case (provider, rows) =>
         run(query(read(events)), mode, home.resolve(provider), provider, rows)
       }
     }
-    info(s"seed $Seed, ${found.head.size} epochs, ${found.head.values.map(_.size).sum} rows")
-    assert(found.head.values.exists(_.nonEmpty))
-    assert(found.head == found.last)
+    info(s"seed $Seed, ${results.head.size} epochs, ${results.head.values.map(_.size).sum} rows")
+    assert(results.head.values.exists(_.nonEmpty))
+    assert(results.head == results.last)
   }
 
   private def read(events: Path): Dataset[Event] = {
@@ -85,14 +85,14 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
   }
 }
 
-object AgainstRocksDb {
+object RocksDbComparison {
   private[e2e] val RocksDb =
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
   private val FileManager = classOf[FileSystemBasedCheckpointFileManager].getName
   private val Seed = 77
   private val EpochMs = 10000L
 
-  // Files that each run of a query finds anew: every run but the first is a restart.
+  // The new files of each run of a query. Every run but the first is a restart.
   private val Runs = {
     val runs = Seq(0 until 3, 3 until 5, 5 until 7)
     if (Draws.areAll) runs else runs.take(2)

@@ -22,61 +22,63 @@ import io.cleancut.testkit.{LoadedStores, LongTest, SessionPool}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 
 /**
- * Queries drawn from a seed, of every stateful operator, that are stopped between their steps and
- * given to another provider, to Cleancut and, where the line of Spark lets them, back: they must
- * give the rows and the state that they give where they are never moved.
+ * Randomized queries of each stateful operator with offline operations between their steps:
+ * conversion to Cleancut and, if the Spark version permits it, back, rescale and rollback. They
+ * must return the rows and the state that they return without operations.
  */
-class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
-  import MovedQueriesSuite._
+class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
+  import RandomOperationsSuite._
 
   private val sessions = new SessionPool(spark)
 
   test(
-    "queries that are adopted, and released again, give what they give where they are",
+    "queries that are converted to Cleancut and back return the same rows and state",
     LongTest
   ) {
     checkAll(outcome)
   }
 
-  test("queries that are rescaled give what they give where they are", LongTest) {
+  test("queries that are rescaled return the same rows and state", LongTest) {
     checkAll(rescaled)
   }
 
-  test("queries that are rolled back, and brought back, give what they give where they are") {
-    checkAll(rolledBack)
+  test("queries that are rolled back and forth return the same rows and state") {
+    checkAll(rollBack)
   }
 
-  test("queries whose bases refer to earlier ones give what they give where they are", LongTest) {
+  test("queries whose bases refer to earlier frames return the same rows and state", LongTest) {
     checkAll(referring, seedsOfReferring)
   }
 
-  /** Each drawn query gives what it is to give, and rows have moved. */
+  /** Checks that each randomized query has the expected result, and that operations moved rows. */
   private def checkAll(
-      outcomeOf: DrawnQuery => Either[String, Long],
+      outcomeOf: RandomQuery => Either[String, Long],
       seeds: Seq[Long] = seeds
   ) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
-    val outcomes = seeds.map(seed => seed -> outcomeOf(new DrawnQuery(seed)))
-    val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
+    val outcomes = seeds.map(seed => seed -> outcomeOf(new RandomQuery(seed)))
+    val wrong = outcomes.collect { case (seed, Left(difference)) =>
+      s"CLEANCUT_SEED=$seed $difference"
+    }
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum
     info(s"${outcomes.size} queries, $rows rows moved")
     assert(rows > 0)
   }
 
-  /** To other numbers of partitions and on to others. */
-  private def rescaled(query: DrawnQuery): Either[String, Long] = acted(query) { random =>
+  /** Rescales the query before each step. */
+  private def rescaled(query: RandomQuery): Either[String, Long] = runOperations(query) { random =>
     var now = query.settings("spark.sql.shuffle.partitions").toInt
     (1 until query.steps.size).map { step =>
-      // Any number but that which there is.
+      // Any number but the current one.
       now = 1 + (now + random.nextInt(8)) % 9
       val partitions = now
       step -> ((_: Path) => Seq(OfflineOperation.rescale(partitions)))
     }
   }
 
-  /** To any epoch before the last one, and to that again. */
-  private def rolledBack(query: DrawnQuery): Either[String, Long] = acted(query) { random =>
+  /** Rolls back to an earlier epoch before each step, and back to the last one. */
+  private def rollBack(query: RandomQuery): Either[String, Long] = runOperations(query) { random =>
     (1 until query.steps.size).map { step =>
       val draw = random.nextInt(100)
       step -> { (root: Path) =>
@@ -92,25 +94,29 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   }
 
   /**
-   * Before each step to multiples or parts of the partitions that there are, and to an earlier
-   * epoch and back; none of it copies a row.
+   * Rescales to multiples or divisors of the partitions before each step, and rolls back and forth.
+   * No operation copies rows.
    */
-  private def referring(query: DrawnQuery): Either[String, Long] = {
+  private def referring(query: RandomQuery): Either[String, Long] = {
     val random = new Random(query.seed)
-    acted(query, Some(random), countOf = of => if (of.copiesRows) fail(s"$of") else 1L) { random =>
+    runOperations(
+      query,
+      Some(random),
+      countOf = plan => if (plan.copiesRows) fail(s"$plan") else 1L
+    ) { random =>
       var now = query.settings("spark.sql.shuffle.partitions").toInt
       (1 until query.steps.size).map { step =>
         val scales = Seq.fill(1 + random.nextInt(2)) {
           val parts = (1 until now).filter(now % _ == 0)
           val multiples = (2 * now to Math.max(MostPartitions, 2 * now) by now)
-          now = DrawnQuery.oneOf(random, parts ++ multiples: _*)
+          now = RandomQuery.oneOf(random, parts ++ multiples: _*)
           OfflineOperation.rescale(now)
         }
         val draw = random.nextInt(100)
-        val isBack = random.nextBoolean()
+        val rollsBack = random.nextBoolean()
         step -> { (root: Path) =>
           val epochs = epochsOf(root)
-          val back = epochs.lift(draw % Math.max(epochs.length, 1)).filter(_ => isBack).toSeq
+          val back = epochs.lift(draw % Math.max(epochs.length, 1)).filter(_ => rollsBack).toSeq
           scales ++ back.flatMap { epoch =>
             Seq(
               OfflineOperation.rollback(OfflineSource.Epoch(epoch)),
@@ -125,85 +131,92 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   private def epochsOf(root: Path): Array[Long] =
     root.resolve("commits").toFile.list.flatMap(_.toLongOption).sorted.dropRight(1)
 
-  /** On either provider, with cuts or without, with acts before some of its steps. */
-  private def acted(
-      query: DrawnQuery,
+  /**
+   * Runs the query on either provider, with or without cuts, and with operations before some steps.
+   */
+  private def runOperations(
+      query: RandomQuery,
       withCuts: Option[Random] = None,
       countOf: OfflinePlan => Long = rowsOf
   )(draw: Random => Seq[(Int, Path => Seq[OfflineOperation])]): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = withCuts.getOrElse(new Random(query.seed))
-    val asked = DrawnQuery.oneOf(random, Cleancut, Cleancut, AgainstRocksDb.RocksDb)
-    val drawn = if (TestedSpark.ActsWriteForSpark) asked else Cleancut
+    val oneProvider = RandomQuery.oneOf(random, Cleancut, Cleancut, RocksDbComparison.RocksDb)
+    val drawn = if (TestedSpark.OperationsWriteForSpark) oneProvider else Cleancut
     val provider = if (withCuts.isDefined) Cleancut else drawn
     val isWithCuts = withCuts.isDefined || (provider == Cleancut && random.nextBoolean())
-    val own = if (isWithCuts) WithCuts else Map.empty
+    val confs = if (isWithCuts) WithCuts else Map.empty
     var moved = 0L
-    def run(name: String, moves: Seq[(Int, Path => Seq[OfflineOperation])]): Found =
-      sessions.use(ProviderRun.settings(provider, query) ++ own) { session =>
+    def run(name: String, moves: Seq[(Int, Path => Seq[OfflineOperation])]): RunResult =
+      sessions.use(ProviderRun.settings(provider, query) ++ confs) { session =>
         val root = home.resolve(name)
-        val acts = moves.map { case (step, actsAt) =>
+        val operations = moves.map { case (step, operationsAt) =>
           step -> (() => {
             LoadedStores.stop()
-            val of = session.asInstanceOf[classic.SparkSession]
-            actsAt(root).takeWhile(act => !isGone(moved += countOf(act.run(of, root.toString))))
+            val classicSession = session.asInstanceOf[classic.SparkSession]
+            operationsAt(root).takeWhile { operation =>
+              !isExpired(moved += countOf(operation.run(classicSession, root.toString)))
+            }
             ()
           })
         }
-        new ProviderRun(session, name, query.calm, root)(acts.toMap)
+        new ProviderRun(session, name, query.calm, root)(operations.toMap)
       }
     try {
-      val (stayed, found) = (run("stayed", Nil), run("acted", draw(random)))
-      difference(found.undivided, stayed.undivided)
-        .map(d => s"$query, $provider $own: $d")
+      val (stayed, operated) = (run("stayed", Nil), run("operated", draw(random)))
+      difference(operated.undivided, stayed.undivided)
+        .map(d => s"$query, $provider $confs: $d")
         .toLeft(moved)
-    } catch { case NonFatal(e) => Left(told(query, s"$provider $own", e)) }
+    } catch { case NonFatal(e) => Left(describe(query, s"$provider $confs", e)) }
     finally {
       LoadedStores.stop()
       val _ = FileUtils.deleteQuietly(home.toFile)
     }
   }
 
-  /** What is still in the logs, and not in the store any more, or not among the cuts. */
-  private def isGone(act: => Unit): Boolean =
+  /**
+   * Whether an operation fails because its epoch is in the logs, but deleted from the stores or
+   * cuts.
+   */
+  private def isExpired(operation: => Unit): Boolean =
     try {
-      act
+      operation
       false
     } catch {
-      case e: CleancutException if Gone.exists(e.getMessage.contains(_)) => true
+      case e: CleancutException if Expired.exists(e.getMessage.contains(_)) => true
     }
 
-  private def told(query: DrawnQuery, provider: String, e: Throwable): String = {
+  private def describe(query: RandomQuery, provider: String, e: Throwable): String = {
     val trace = e +: Iterator.iterate(e.getCause)(_.getCause).takeWhile(_ != null).toSeq
     val frames = trace.last.getStackTrace.take(12).mkString("\n")
     s"$query, $provider:\n${trace.map(_.toString.take(600)).mkString("\nBY ")}\n$frames"
   }
 
-  private def outcome(query: DrawnQuery): Either[String, Long] = {
+  private def outcome(query: RandomQuery): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = new Random(query.seed)
-    val first = if (onHdfs(query) && random.nextBoolean()) Hdfs else AgainstRocksDb.RocksDb
-    val own = settings(first, random)
+    val first = if (onHdfs(query) && random.nextBoolean()) Hdfs else RocksDbComparison.RocksDb
+    val confs = settings(first, random)
     var moved = 0L
-    def run(name: String, moves: Seq[(Int, String)]): Found =
-      sessions.use(ProviderRun.settings(first, query) ++ own) { session =>
+    def run(name: String, moves: Seq[(Int, String)]): RunResult =
+      sessions.use(ProviderRun.settings(first, query) ++ confs) { session =>
         val root = home.resolve(name)
-        val acts = moves.map { case (step, provider) =>
+        val operations = moves.map { case (step, provider) =>
           step -> (() => moved += move(session.asInstanceOf[classic.SparkSession], root, provider))
         }
-        new ProviderRun(session, name, query.calm, root)(acts.toMap)
+        new ProviderRun(session, name, query.calm, root)(operations.toMap)
       }
     try {
       val steps = query.steps.size
       val there = 1 + random.nextInt(steps - 1)
-      val back = Option.when(there + 1 < steps && TestedSpark.ActsWriteForSpark)(
+      val back = Option.when(there + 1 < steps && TestedSpark.OperationsWriteForSpark)(
         there + 1 + random.nextInt(steps - there - 1)
       )
-      val moves = (there -> Cleancut) +: back.toSeq.map(_ -> AgainstRocksDb.RocksDb)
+      val moves = (there -> Cleancut) +: back.toSeq.map(_ -> RocksDbComparison.RocksDb)
       val stayed = run("stayed", Nil)
-      val found = run("moved", moves)
-      difference(found, stayed).map(d => s"$query, $first, $moves: $d").toLeft(moved)
-    } catch { case NonFatal(e) => Left(told(query, first, e)) }
+      val converted = run("moved", moves)
+      difference(converted, stayed).map(d => s"$query, $first, $moves: $d").toLeft(moved)
+    } catch { case NonFatal(e) => Left(describe(query, first, e)) }
     finally {
       LoadedStores.stop()
       val _ = FileUtils.deleteQuietly(home.toFile)
@@ -219,8 +232,8 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   }
 }
 
-private object MovedQueriesSuite {
-  val Gone = Seq("no longer exists", "is not stored; committed epochs")
+private object RandomOperationsSuite {
+  val Expired = Seq("no longer exists", "is not stored; committed epochs")
 
   val MostPartitions = 9
 
@@ -229,25 +242,28 @@ private object MovedQueriesSuite {
   val Hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
   val Cleancut = classOf[CleancutStateStoreProvider].getName
 
-  /** One in so many operators is met by `make test`. */
+  /** `make test` runs one of this many operators. */
   private val UsualShare = 48
 
-  // The operators take turns.
+  // Consecutive seeds have different operators.
   val seeds: Seq[Long] = {
-    val drawn = DrawnRuns.seeds("CLEANCUT_MOVES", default = StatefulOperators.all.size.toLong)
+    val drawn = RandomRuns.seeds("CLEANCUT_MOVES", default = StatefulOperators.all.size.toLong)
     if (sys.env.contains("CLEANCUT_MOVES")) drawn else drawn.grouped(UsualShare).map(_.head).toSeq
   }
 
-  /** As many as of all others, where so many are asked for. */
+  /** The same number of seeds if it is configured, otherwise two. */
   val seedsOfReferring: Seq[Long] =
     if (sys.env.contains("CLEANCUT_MOVES")) seeds else seeds.takeRight(2)
 
-  /** It has neither column families nor ids of versions. */
-  def onHdfs(query: DrawnQuery): Boolean =
+  /**
+   * Whether the HDFS-backed provider supports the query: it has no column families and no version
+   * ids.
+   */
+  def onHdfs(query: RandomQuery): Boolean =
     !query.operator.name.contains("transformWithState") &&
       !query.settings.get("spark.sql.streaming.join.stateFormatVersion").exists(_.toInt > 2)
 
-  /** With files of changes, or without; ids of versions there are with them only. */
+  /** Settings with or without changelog files; version ids require changelog files. */
   def settings(provider: String, random: Random): Map[String, String] =
     if (provider == Hdfs) FirstFormat
     else if (random.nextInt(3) > 0) Map.empty
@@ -263,15 +279,15 @@ private object MovedQueriesSuite {
   private val Changelog =
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
-  /** But for the numbers of epochs: a move is one. */
-  def difference(found: Found, stayed: Found): Option[String] = {
+  /** Differences except epoch numbers, because an operation takes an epoch. */
+  def difference(operated: RunResult, stayed: RunResult): Option[String] = {
     def unlike[T](what: String, one: T, other: T) =
       Option.when(one != other)(s"$what: $one instead of $other")
-    found.epochs
+    operated.epochs
       .zip(stayed.epochs)
       .flatMap { case (one, other) => unlike(s"epoch ${other.id}", one.rows, other.rows) }
       .headOption
-      .orElse(unlike("epochs", found.epochs.size, stayed.epochs.size))
-      .orElse(unlike("state", found.state, stayed.state))
+      .orElse(unlike("epochs", operated.epochs.size, stayed.epochs.size))
+      .orElse(unlike("state", operated.state, stayed.state))
   }
 }
