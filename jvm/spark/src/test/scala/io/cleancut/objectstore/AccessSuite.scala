@@ -15,7 +15,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.s3.{RenewedCredentials, RetryPolicy, S3Connection, S3Store}
 import io.cleancut.testkit.TestDirectory
 
-/** What requests to a bucket say, header by header, by the keys that have them say it. */
+/** The headers of requests to a bucket, by configuration key. */
 class AccessSuite extends AnyFunSuite {
   private val http = new RecordingHttp
   private val key = ObjectKey("a")
@@ -41,12 +41,12 @@ class AccessSuite extends AnyFunSuite {
     )
   }
 
-  /** All that a store ever asks, by its name in the words of S3. */
-  private def asked(confs: (Key, String)*): Map[String, SdkHttpRequest] = {
+  /** All kinds of requests of a store, by name. */
+  private def requestsOf(confs: (Key, String)*): Map[String, SdkHttpRequest] = {
     val store = opened(confs: _*)
-    def one(name: String)(act: => Any): (String, SdkHttpRequest) = {
+    def one(name: String)(call: => Any): (String, SdkHttpRequest) = {
       http.requests()
-      act
+      call
       name -> http.requests().head
     }
     var upload: MultipartUpload = null
@@ -71,38 +71,38 @@ class AccessSuite extends AnyFunSuite {
   private def header(request: SdkHttpRequest, name: String): Option[String] =
     Option(request.firstMatchingHeader(name).orElse(null))
 
-  private def saying(asked: Map[String, SdkHttpRequest], name: String): Map[String, String] =
-    asked.flatMap { case (request, sent) => header(sent, name).map(request -> _) }
+  private def values(requests: Map[String, SdkHttpRequest], name: String): Map[String, String] =
+    requests.flatMap { case (request, sent) => header(sent, name).map(request -> _) }
 
-  private val makers = Set("put", "create", "start")
-  private val touchers = makers ++ Set("get", "head", "part", "complete")
+  private val creating = Set("put", "create", "start")
+  private val accessing = creating ++ Set("get", "head", "part", "complete")
   private val encryption = "x-amz-server-side-encryption"
 
   private def all(requests: Set[String], value: String) = requests.map(_ -> value).toMap
 
-  test("nothing is said of what is not set") {
-    for ((name, request) <- asked(); header <- request.headers.keySet.asScala) {
+  test("requests have no headers for keys that are not set") {
+    for ((name, request) <- requestsOf(); header <- request.headers.keySet.asScala) {
       assert(!header.toLowerCase.startsWith(encryption), name)
       assert(!header.toLowerCase.startsWith("x-amz-request-payer"), name)
     }
   }
 
-  test("a key of the store's own goes with what makes an object") {
-    val sent = asked(Keys.S3Encryption -> "s3")
-    assert(saying(sent, encryption) == all(makers, "AES256"))
+  test("encryption with a key of the store is requested for each new object") {
+    val sent = requestsOf(Keys.S3Encryption -> "s3")
+    assert(values(sent, encryption) == all(creating, "AES256"))
   }
 
-  test("a key of a key management service goes with what makes an object") {
-    val own = asked(Keys.S3Encryption -> "kms")
-    assert(saying(own, encryption) == all(makers, "aws:kms"))
-    assert(saying(own, s"$encryption-aws-kms-key-id").isEmpty)
+  test("encryption with a KMS key is requested for each new object") {
+    val default = requestsOf(Keys.S3Encryption -> "kms")
+    assert(values(default, encryption) == all(creating, "aws:kms"))
+    assert(values(default, s"$encryption-aws-kms-key-id").isEmpty)
     val arn = "arn:aws:kms:eu-west-1:123456789012:key/1-2"
-    val other = asked(Keys.S3Encryption -> s"kms:$arn")
-    assert(saying(other, s"$encryption-aws-kms-key-id") == all(makers, arn))
-    assert(saying(other, s"$encryption-bucket-key-enabled").isEmpty)
-    val cheap = asked(Keys.S3Encryption -> s"kms-bucket-key:$arn")
-    assert(saying(cheap, s"$encryption-aws-kms-key-id") == all(makers, arn))
-    assert(saying(cheap, s"$encryption-bucket-key-enabled") == all(makers, "true"))
+    val other = requestsOf(Keys.S3Encryption -> s"kms:$arn")
+    assert(values(other, s"$encryption-aws-kms-key-id") == all(creating, arn))
+    assert(values(other, s"$encryption-bucket-key-enabled").isEmpty)
+    val cheap = requestsOf(Keys.S3Encryption -> s"kms-bucket-key:$arn")
+    assert(values(cheap, s"$encryption-aws-kms-key-id") == all(creating, arn))
+    assert(values(cheap, s"$encryption-bucket-key-enabled") == all(creating, "true"))
   }
 
   private def withKey[A](bytes: Array[Byte])(body: String => A): A =
@@ -112,23 +112,23 @@ class AccessSuite extends AnyFunSuite {
       body(s"customer:$file")
     }
 
-  test("a customer's key goes with all that touches the bytes of an object, and nowhere else") {
+  test("a customer's key is sent only with requests that access the bytes of an object") {
     val bytes = Array.tabulate[Byte](32)(_.toByte)
     withKey(bytes) { text =>
-      val sent = asked(Keys.S3Encryption -> text)
+      val sent = requestsOf(Keys.S3Encryption -> text)
       val base64 = Base64.getEncoder.encodeToString(bytes)
       val md5 = MessageDigest.getInstance("MD5").digest(bytes)
-      assert(saying(sent, s"$encryption-customer-algorithm") == all(touchers, "AES256"))
-      assert(saying(sent, s"$encryption-customer-key") == all(touchers, base64))
+      assert(values(sent, s"$encryption-customer-algorithm") == all(accessing, "AES256"))
+      assert(values(sent, s"$encryption-customer-key") == all(accessing, base64))
       val digest = Base64.getEncoder.encodeToString(md5)
-      assert(saying(sent, s"$encryption-customer-key-MD5") == all(touchers, digest))
-      assert(saying(sent, encryption).isEmpty)
+      assert(values(sent, s"$encryption-customer-key-MD5") == all(accessing, digest))
+      assert(values(sent, encryption).isEmpty)
       val shown = S3Connection.of(settings(Keys.S3Encryption -> text), Map.empty).toString
       assert(!shown.contains(base64) && !shown.contains(bytes.mkString(", ")))
     }
   }
 
-  test("a file that holds no key is named, without what it holds") {
+  test("the error for a file without a key has its name, and not its content") {
     withKey("sixteen secrets!".getBytes) { text =>
       val thrown = intercept[CleancutException](opened(Keys.S3Encryption -> text))
       assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
@@ -139,22 +139,22 @@ class AccessSuite extends AnyFunSuite {
     assert(thrown.getMessage.contains("/nowhere/key"))
   }
 
-  test("who pays goes with every request") {
-    val sent = asked(Keys.S3RequesterPays -> "true")
-    assert(saying(sent, "x-amz-request-payer") == all(sent.keySet, "requester"))
+  test("all requests name the payer") {
+    val sent = requestsOf(Keys.S3RequesterPays -> "true")
+    assert(values(sent, "x-amz-request-payer") == all(sent.keySet, "requester"))
   }
 
-  test("an access point is asked in place of the bucket") {
+  test("requests go to the access point instead of the bucket") {
     val arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
-    for ((name, request) <- asked(Keys.S3AccessPoint -> arn)) {
+    for ((name, request) <- requestsOf(Keys.S3AccessPoint -> arn)) {
       assert(request.host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com", name)
       assert(!request.encodedPath.contains("bucket"), name)
     }
-    for ((name, request) <- asked())
+    for ((name, request) <- requestsOf())
       assert(request.host == "bucket.s3.eu-west-1.amazonaws.com", name)
   }
 
-  test("the pool has as many connections as are asked for") {
+  test("the pool has the configured number of connections") {
     assert(S3Connection.of(settings(), Map.empty).maxConnections == 64)
     assert(
       S3Connection.of(settings(Keys.S3MaxConnections -> "500"), Map.empty).maxConnections == 500

@@ -14,9 +14,9 @@ import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.hadoop.HadoopStore
-import io.cleancut.testkit.{LookingFiles, TestDirectory}
+import io.cleancut.testkit.{NonAtomicFiles, TestDirectory}
 
-/** Which file systems may decide between two drivers, and what finds out one that cannot. */
+/** File systems that may decide between two drivers, and the detection of others. */
 class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
   private val directory = Files.createTempDirectory("renames")
 
@@ -26,7 +26,7 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   override protected def afterEach(): Unit = {
-    LookingFiles.between.set(_ => ())
+    NonAtomicFiles.between.set(_ => ())
     TestDirectory.delete(directory)
   }
 
@@ -38,41 +38,41 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
   private def refusal(scheme: String, conf: Configuration): CleancutException =
     intercept[CleancutException](open(scheme, conf))
 
-  private def vouched(scheme: String): Configuration = {
-    val conf = LookingFiles.conf(scheme)
+  private def trusted(scheme: String): Configuration = {
+    val conf = NonAtomicFiles.conf(scheme)
     conf.set(Keys.TrustedScheme.name, scheme)
     conf
   }
 
-  test("a file system that nobody knows is refused, with the key that says one does") {
-    val thrown = refusal("looking", LookingFiles.conf("looking"))
+  test("an unknown file system is refused, and the error names the key to trust it") {
+    val thrown = refusal("looking", NonAtomicFiles.conf("looking"))
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("stateStore.cleancut.trustedScheme=looking"))
-    val other = vouched("looking")
+    val other = trusted("looking")
     other.set(Keys.TrustedScheme.name, "seeing")
     assert(refusal("looking", other).errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
   }
 
-  test("one that is vouched for is raced, and a rename that looks first is found out") {
-    // No writer renames before two have looked, so that the first race shows the defect.
-    val looked = new CountDownLatch(2)
-    LookingFiles.between.set { path =>
+  test("the write probe races on a trusted file system, and detects a rename that checks first") {
+    // No writer renames before two have checked, so that the first race detects it.
+    val checked = new CountDownLatch(2)
+    NonAtomicFiles.between.set { path =>
       if (path.getName.startsWith("race-")) {
-        looked.countDown()
-        looked.await(60, TimeUnit.SECONDS)
+        checked.countDown()
+        checked.await(60, TimeUnit.SECONDS)
       }
       ()
     }
-    val store = open("looking", vouched("looking"))
+    val store = open("looking", trusted("looking"))
     val thrown = intercept[CleancutException](new WriteProbe(store, Clock.System).run())
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("writers create one object at the same time"))
-    assert(looked.getCount == 0, "is the number of writers that the race has not waited for")
+    assert(checked.getCount == 0, "the number of writers that did not check")
     assert(store.list(ObjectPrefix.All).isEmpty)
   }
 
-  test("without a race the same file system is believed: a probe of one writer finds nothing") {
-    val store = open("looking", vouched("looking"))
+  test("without a race the write probe does not detect such a file system") {
+    val store = open("looking", trusted("looking"))
     val key = ObjectKey("a")
     def create(text: String) =
       store.create(key, text.getBytes, WriterToken.fresh(Clock.System))
@@ -80,38 +80,38 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(create("two") == CreateResult.Exists(None))
   }
 
-  test("a word that is taken back counts no more, in the same driver too") {
-    val held = SharedStores.onFiles(at("looking"), vouched("looking"))
-    assert(SharedStores.onFiles(at("looking"), vouched("looking")) eq held)
+  test("a removed trust setting takes effect in the same driver") {
+    val held = SharedStores.onFiles(at("looking"), trusted("looking"))
+    assert(SharedStores.onFiles(at("looking"), trusted("looking")) eq held)
     val thrown = intercept[CleancutException] {
-      SharedStores.onFiles(at("looking"), LookingFiles.conf("looking"))
+      SharedStores.onFiles(at("looking"), NonAtomicFiles.conf("looking"))
     }
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
   }
 
-  test("no word makes a copy safe") {
+  test("a trust setting does not permit file systems that rename by copying") {
     for (scheme <- Seq("s3a", "gs", "wasbs"))
-      assert(refusal(scheme, vouched(scheme)).errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
+      assert(refusal(scheme, trusted(scheme)).errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
   }
 
-  test("HDFS and Ozone are known") {
+  test("HDFS and Ozone are supported") {
     for (scheme <- Seq("hdfs", "ofs", "o3fs"))
-      assert(open(scheme, LookingFiles.conf(scheme)).probeRaces == ObjectStore.ProbeRaces, scheme)
+      assert(open(scheme, NonAtomicFiles.conf(scheme)).probeRaces == ObjectStore.ProbeRaces, scheme)
   }
 
-  test("an Azure account is asked whether it has a hierarchical namespace") {
+  test("an Azure account requires a hierarchical namespace") {
     for (scheme <- Seq("abfs", "abfss")) {
-      assert(refusal(scheme, LookingFiles.conf(scheme)).getMessage.contains("hierarchical"))
-      val hierarchical = LookingFiles.conf(scheme)
+      assert(refusal(scheme, NonAtomicFiles.conf(scheme)).getMessage.contains("hierarchical"))
+      val hierarchical = NonAtomicFiles.conf(scheme)
       hierarchical.set(s"fs.$scheme.impl", classOf[HierarchicalFiles].getName)
       assert(open(scheme, hierarchical).probeRaces == ObjectStore.ProbeRaces)
     }
   }
 
-  test("a view is as good as what it shows there") {
+  test("a view is supported if its target is supported") {
     def viewOf(target: String): Configuration = {
       val scheme = new Path(target).toUri.getScheme
-      val conf = if (scheme == "file") new Configuration else LookingFiles.conf(scheme)
+      val conf = if (scheme == "file") new Configuration else NonAtomicFiles.conf(scheme)
       conf.set("fs.viewfs.mounttable.host.link./data", target)
       conf.set("fs.viewfs.impl.disable.cache", "true")
       conf
@@ -121,14 +121,14 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
     def refused(conf: Configuration) = intercept[CleancutException](open(conf)).getMessage
     assert(open(viewOf(s"hdfs://host$directory")).probeRaces == ObjectStore.ProbeRaces)
     assert(refused(viewOf(s"looking://host$directory")).contains("looking://"))
-    // Behind a view a local file is renamed, and not linked.
+    // Below a view a local file is renamed, and not linked.
     assert(refused(viewOf(s"file://$directory")).contains("file://"))
     assert(refused(viewOf(s"hdfs://host$directory/absent")).contains("mount point"))
   }
 }
 
-/** It answers as an account with hierarchical namespace does. */
-class HierarchicalFiles extends LookingFiles {
+/** A file system with the capabilities of an account with a hierarchical namespace. */
+class HierarchicalFiles extends NonAtomicFiles {
   override def hasPathCapability(path: Path, capability: String): Boolean =
     capability == CommonPathCapabilities.FS_ACLS
 }

@@ -13,8 +13,8 @@ import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.S3Server
 
 /**
- * The main class of a process with our jar and another AWS SDK on its class path: both write and
- * read one bucket. It is compiled against our SDK and runs on the other's.
+ * The main class of a process with Cleancut's jar and another AWS SDK on its class path; both
+ * access one bucket. It is compiled against Cleancut's SDK and runs with the other one.
  */
 object ClashCheck {
   private val Version = "software.amazon.awssdk.core.util.VersionInfo"
@@ -25,7 +25,7 @@ object ClashCheck {
     println(s"our SDK ${versionOf(s"io.cleancut.shaded.$Version")}")
     val settings = S3TestStore.settings(endpoint, Dialect.Generic)
     val location = s"s3://${S3Server.Bucket}/clash"
-    // Opened as a query does it, so no name of the SDK is left to this class.
+    // Opened as a query does it, so that this class does not refer to the shaded SDK.
     val store = ObjectStores.open(location, settings, sys.error("no Hadoop here"), Clock.System)
     try {
       new WriteProbe(store, Clock.System).run()

@@ -26,23 +26,23 @@ class DialectSuite extends AnyFunSuite {
     "https://notamazonaws.com" -> Dialect.Generic,
     "http://127.0.0.1:9000" -> Dialect.Generic
   ).foreach { case (endpoint, dialect) =>
-    test(s"the store at $endpoint speaks $dialect") {
+    test(s"the store at $endpoint has the dialect $dialect") {
       assert(at(endpoint).dialect == dialect)
     }
   }
 
-  test("without an endpoint it is AWS, and the SDK finds the region") {
+  test("without an endpoint the dialect is AWS, and the SDK determines the region") {
     assert(connection()(identity) == S3Connection(Dialect.Aws, None, None, pathStyle = false))
   }
 
-  test("R2 is signed for its own region whatever the environment says") {
+  test("requests to R2 are signed for its region, whatever the environment") {
     val r2 = connection("AWS_REGION" -> "eu-west-1")(
       _.copy(endpoint = Some("https://a.r2.cloudflarestorage.com"))
     )
     assert(r2.region.contains("auto") && r2.pathStyle)
   }
 
-  test("a store of another kind is signed for the region of the environment, if any") {
+  test("requests to other stores are signed for the region of the environment, if any") {
     val store = (environment: Seq[(String, String)]) =>
       connection(environment: _*)(_.copy(endpoint = Some("http://127.0.0.1:1"))).region
     assert(store(Nil).contains("us-east-1"))
@@ -50,16 +50,21 @@ class DialectSuite extends AnyFunSuite {
     assert(store(Seq("AWS_REGION" -> "", "AWS_DEFAULT_REGION" -> "x")).contains("x"))
   }
 
-  test("an endpoint of the environment counts as if it were configured") {
+  test("an endpoint in the environment has the effect of a configured one") {
     val url = "http://127.0.0.1:9000"
-    val found = connection("AWS_ENDPOINT_URL" -> "http://other", "AWS_ENDPOINT_URL_S3" -> url)(
-      identity
+    val fromEnvironment =
+      connection("AWS_ENDPOINT_URL" -> "http://other", "AWS_ENDPOINT_URL_S3" -> url)(
+        identity
+      )
+    assert(
+      fromEnvironment.endpoint.contains(
+        URI.create(url)
+      ) && fromEnvironment.dialect == Dialect.Generic
     )
-    assert(found.endpoint.contains(URI.create(url)) && found.dialect == Dialect.Generic)
   }
 
-  test("what is configured overrules what follows from the endpoint") {
-    val found = connection()(
+  test("configuration overrides the settings derived from the endpoint") {
+    val configured = connection()(
       _.copy(
         endpoint = Some("http://127.0.0.1:9000"),
         dialect = Some("r2"),
@@ -67,10 +72,12 @@ class DialectSuite extends AnyFunSuite {
         pathStyle = Some(false)
       )
     )
-    assert(found.dialect == Dialect.R2 && found.region.contains("eu") && !found.pathStyle)
+    assert(
+      configured.dialect == Dialect.R2 && configured.region.contains("eu") && !configured.pathStyle
+    )
   }
 
-  test("without any region the store is refused, with the key that says one") {
+  test("without a region the store is refused, and the error names the key to set") {
     val nowhere = Map(
       "aws.disableEc2Metadata" -> "true",
       "aws.sharedCredentialsFile" -> "/nowhere",
@@ -88,7 +95,7 @@ class DialectSuite extends AnyFunSuite {
     } finally nowhere.keys.foreach(System.clearProperty)
   }
 
-  test("a location is a bucket and a path") {
+  test("a location consists of a bucket and a path") {
     assert(BucketPath.parse("s3://bucket/a/b/") == BucketPath("bucket", "a/b/"))
     assert(BucketPath.parse("s3://bucket") == BucketPath("bucket", ""))
     assert(BucketPath.parse("s3://bucket/").fullName(ObjectKey("k")) == "k")
@@ -97,7 +104,7 @@ class DialectSuite extends AnyFunSuite {
 
   Seq("s3:///q", "s3://b/q", "s3://bucket/a//b", "s3://bucket/../b", "s3a://bucket/q").foreach {
     text =>
-      test(s"$text is no location") {
+      test(s"$text is not a valid location") {
         val thrown = intercept[CleancutException](BucketPath.parse(text))
         assert(thrown.errorId == "CLEANCUT_OBJECT_LOCATION_INVALID")
         assert(thrown.getMessage.contains(text))
@@ -105,7 +112,7 @@ class DialectSuite extends AnyFunSuite {
   }
 
   Seq("", "/a", "a/", "a//b", ".", "a/..", "a\nb", "a" * 1025).foreach { name =>
-    test(s"'${name.take(20)}' is no name of an object") {
+    test(s"'${name.take(20)}' is not a valid object name") {
       intercept[IllegalArgumentException](ObjectKey(name))
     }
   }

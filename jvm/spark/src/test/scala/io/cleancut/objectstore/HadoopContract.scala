@@ -9,11 +9,11 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import io.cleancut.base.Clock
 import io.cleancut.testkit.Draws
 
-/** What holds on every file system of Hadoop beside the contract. */
+/** The additional contract of stores on Hadoop file systems. */
 abstract class HadoopContract extends ObjectStoreContract {
   protected def files: FileSystem
 
-  /** Of the store that is open. */
+  /** The root of the open store. */
   protected def root: Path
 
   override protected def keepsTokens: Boolean = false
@@ -25,14 +25,14 @@ abstract class HadoopContract extends ObjectStoreContract {
 
   private def isThere(directory: String): Boolean = files.exists(new Path(root, directory))
 
-  test("nothing stays pending, whoever wins") {
+  test("no pending file remains, whichever writer wins") {
     val key = ObjectKey("a")
     for (_ <- 1 to 3) store.create(key, bytes("one"), WriterToken.fresh(Clock.System))
     store.put(key, bytes("two"))
     assert(leftPending == Nil)
   }
 
-  test("directories that a deletion leaves empty are gone, and no others") {
+  test("a deletion removes empty directories, and no others") {
     val names = Seq("a/b/1", "a/b/2", "a/c/d/3", "e")
     names.foreach(name => store.put(ObjectKey(name), bytes("x")))
     store.delete(Seq("a/b/1", "a/c/d/3").map(ObjectKey(_)))
@@ -43,7 +43,7 @@ abstract class HadoopContract extends ObjectStoreContract {
     assert(files.listStatus(root).forall(_.getPath.getName == ".cleancut-pending"))
   }
 
-  test("who writes into a directory that another empties loses nothing") {
+  test("a writer in a directory that another writer empties loses no object") {
     val threads = Executors.newFixedThreadPool(2)
     val rounds = 1 to Draws.of(60)
     def writer(which: Int): Callable[Unit] = () =>

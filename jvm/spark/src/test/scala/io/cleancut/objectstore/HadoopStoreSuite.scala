@@ -11,9 +11,9 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, FilterFileSystem, Path}
 import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.hadoop.{HadoopStore, Publication, RenamePublication}
-import io.cleancut.testkit.{LookingFiles, TestDirectory}
+import io.cleancut.testkit.{NonAtomicFiles, TestDirectory}
 
-/** The Hadoop implementation on a local disk. */
+/** The Hadoop implementation on the local disk. */
 class HadoopStoreSuite extends HadoopContract {
   private val conf = new Configuration
   private var directory: NioPath = _
@@ -32,7 +32,7 @@ class HadoopStoreSuite extends HadoopContract {
     TestDirectory.delete(directory)
   }
 
-  test("what a crash before the publication has left is neither listed nor in the way") {
+  test("a pending file of a crashed writer is not listed and does not block a create") {
     store.put(ObjectKey("b"), bytes("x"))
     Files.writeString(directory.resolve(".cleancut-pending/0000-a"), "half of it")
     assert(store.list(ObjectPrefix.All).map(_.key.name).toSeq == Seq("b"))
@@ -41,7 +41,7 @@ class HadoopStoreSuite extends HadoopContract {
     assert(result == CreateResult.Created)
   }
 
-  test("what a crash between link and removal has left is a second name of the object only") {
+  test("a pending link of a crashed writer does not affect the object") {
     val key = ObjectKey("a")
     store.create(key, bytes("one"), WriterToken.fresh(Clock.System))
     Files.createLink(directory.resolve(".cleancut-pending/0000-a"), directory.resolve("a"))
@@ -51,17 +51,17 @@ class HadoopStoreSuite extends HadoopContract {
     assert(store.list(ObjectPrefix.All).size == 1)
   }
 
-  test("a listing of one level shows no pending files, and says what has no name of ours") {
+  test("a listing of one level has no pending files, and marks foreign names") {
     store.put(ObjectKey("a/b"), bytes("x"))
     Files.writeString(directory.resolve("a/with space"), "x")
     Files.writeString(directory.resolve("a/.hidden"), "x")
     def level(prefix: String) = store.listLevel(ObjectPrefix(prefix)).toSet
     assert(level("") == Set(Listed.Below(ObjectPrefix("a/"))))
-    val found = level("a/")
-    assert(found.size == 2 && found(Listed.Foreign("a/with space")))
+    val listed = level("a/")
+    assert(listed.size == 2 && listed(Listed.Foreign("a/with space")))
   }
 
-  test("an object below an object is refused as such") {
+  test("an object below another object is refused") {
     assert(store.head(ObjectKey("a/b/c")).isEmpty && store.get(ObjectKey("a/b/c")).isEmpty)
     store.put(ObjectKey("a/b"), bytes("x"))
     val thrown = intercept[CleancutException](store.put(ObjectKey("a/b/c"), bytes("y")))
@@ -69,9 +69,10 @@ class HadoopStoreSuite extends HadoopContract {
     assert(store.counts.failures == 1)
   }
 
-  /** A rename whose first answer is lost, and which takes effect at some later time. */
+  /** A rename whose first response is lost, and which takes effect later. */
   private class LateRename(isRetried: Boolean) extends Publication {
-    private val own = new RenamePublication(FileContext.getFileContext(files.getUri, conf), files)
+    private val rename =
+      new RenamePublication(FileContext.getFileContext(files.getUri, conf), files)
     private var late = Option.empty[() => Unit]
 
     def takeEffect(): Unit = {
@@ -82,50 +83,51 @@ class HadoopStoreSuite extends HadoopContract {
     override def createFrom(pending: Path, target: Path): Boolean =
       if (isRetried && late.isDefined) {
         takeEffect()
-        own.createFrom(pending, target)
+        rename.createFrom(pending, target)
       } else {
-        late = Some(() => own.createFrom(pending, target): Unit)
-        throw new IOException("the answer is lost")
+        late = Some(() => rename.createFrom(pending, target): Unit)
+        throw new IOException("the response is lost")
       }
 
-    override def replaceFrom(pending: Path, target: Path): Unit = own.replaceFrom(pending, target)
-    override def removeIfEmpty(directory: Path): Boolean = own.removeIfEmpty(directory)
+    override def replaceFrom(pending: Path, target: Path): Unit =
+      rename.replaceFrom(pending, target)
+    override def removeIfEmpty(directory: Path): Boolean = rename.removeIfEmpty(directory)
   }
 
-  private def created(key: ObjectKey, looking: FileSystem, rename: Publication): CreateResult =
-    new HadoopStore(root, looking, rename, Clock.System, isTakenOnTrust = false)
+  private def created(key: ObjectKey, checking: FileSystem, rename: Publication): CreateResult =
+    new HadoopStore(root, checking, rename, Clock.System, isTakenOnTrust = false)
       .create(key, bytes("own"), WriterToken.fresh(Clock.System))
 
-  test("a rename that takes effect after its error, at whatever look for it, is one's own") {
-    val looksInAll = 12
-    for (late <- 1 to looksInAll) {
+  test("a rename that takes effect after its error is recognized as the writer's own") {
+    val maxChecks = 12
+    for (late <- 1 to maxChecks) {
       val lateRename = new LateRename(isRetried = false)
-      var looks = 0
-      val looking = new FilterFileSystem(files) {
+      var checks = 0
+      val checking = new FilterFileSystem(files) {
         override def exists(path: Path): Boolean = {
-          looks += 1
-          if (looks == late) lateRename.takeEffect()
+          checks += 1
+          if (checks == late) lateRename.takeEffect()
           super.exists(path)
         }
       }
       val key = ObjectKey(s"late/$late")
-      // Where it comes after the looks, nobody can tell what will become of it.
-      Try(created(key, looking, lateRename)).foreach { result =>
-        assert(result == CreateResult.Created, s"at look $late")
+      // If the rename takes effect after all checks, the result is unknown.
+      Try(created(key, checking, lateRename)).foreach { result =>
+        assert(result == CreateResult.Created, s"at check $late")
       }
       assert(store.get(key).forall(_.sameElements(bytes("own"))))
     }
   }
 
-  test("a rename that takes effect before it is tried again is one's own") {
+  test("a rename that takes effect before its retry is recognized as the writer's own") {
     val key = ObjectKey("late/retried")
     assert(created(key, files, new LateRename(isRetried = true)) == CreateResult.Created)
     assert(store.get(key).exists(_.sameElements(bytes("own"))))
   }
 
-  test("a file system that renames by copying is refused by name") {
+  test("a file system that renames by copying is refused") {
     val s3a = new Configuration
-    s3a.set("fs.s3a.impl", classOf[LookingFiles].getName)
+    s3a.set("fs.s3a.impl", classOf[NonAtomicFiles].getName)
     val thrown = intercept[CleancutException](
       HadoopStore.open(new Path("s3a://bucket/q"), s3a, Clock.System)
     )
@@ -134,7 +136,7 @@ class HadoopStoreSuite extends HadoopContract {
     assert(thrown.getMessage.contains("cleancut clone s3://bucket/q s3://"))
   }
 
-  test("a scheme that Hadoop does not know is refused by name") {
+  test("a scheme that Hadoop does not know is refused") {
     val thrown = intercept[CleancutException](
       HadoopStore.open(new Path("nowhere://host/q"), conf, Clock.System)
     )

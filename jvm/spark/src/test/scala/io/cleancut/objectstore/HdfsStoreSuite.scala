@@ -11,7 +11,7 @@ import io.cleancut.base.Clock
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 
-/** The Hadoop implementation on HDFS, whose name node decides who gets a name. */
+/** The Hadoop implementation on HDFS, whose name node decides between two writers. */
 class HdfsStoreSuite extends HadoopContract {
   private val conf = new Configuration
   private val opened = new AtomicInteger

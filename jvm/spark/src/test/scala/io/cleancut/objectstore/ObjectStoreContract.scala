@@ -12,20 +12,20 @@ import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
 import io.cleancut.base.Clock
 import io.cleancut.testkit.Patience
 
-/** What [[ObjectStore]] promises, for each implementation and each server. */
+/** The contract of [[ObjectStore]], for each implementation and each server. */
 abstract class ObjectStoreContract
     extends AnyFunSuite
     with BeforeAndAfterAll
     with BeforeAndAfterEach {
 
-  /** A store with nothing in it, and no other test's. */
+  /** An empty store that no other test uses. */
   protected def openEmpty(): ObjectStore
 
-  /** Whether the store tells whose an object is. */
+  /** Whether the store returns the writer of an object. */
   protected def keepsTokens: Boolean
 
-  /** Whether the store says which uploads were begun and never completed. */
-  protected def tellsUploads: Boolean = true
+  /** Whether the store lists incomplete uploads. */
+  protected def listsUploads: Boolean = true
 
   protected var store: ObjectStore = _
 
@@ -45,23 +45,23 @@ abstract class ObjectStoreContract
   private def listed(prefix: String): Seq[String] =
     store.list(ObjectPrefix(prefix)).map(_.key.name).toSeq.sorted
 
-  test("what was put is read back") {
+  test("a put object is read back") {
     put("a/b", "one")
     assert(text("a/b").contains("one"))
     assert(store.get(ObjectKey("a/c")).isEmpty)
   }
 
-  test("a put replaces") {
+  test("a put replaces an object") {
     put("a", "one")
     put("a", "two")
     assert(text("a").contains("two"))
   }
 
-  test("a piece is what there is, with the size of all") {
+  test("a piece has the available bytes and the size of the object") {
     put("a/b", "0123456789")
     def piece(offset: Long, maxLength: Int) =
-      store.getPiece(ObjectKey("a/b"), offset, maxLength).map { found =>
-        (found.offset, new String(found.bytes, UTF_8), found.objectBytes)
+      store.getPiece(ObjectKey("a/b"), offset, maxLength).map { piece =>
+        (piece.offset, new String(piece.bytes, UTF_8), piece.objectBytes)
       }
     assert(piece(0, 4).contains((0L, "0123", 10L)))
     assert(piece(4, 6).contains((4L, "456789", 10L)))
@@ -79,13 +79,13 @@ abstract class ObjectStoreContract
     assert(text("empty").contains(""))
   }
 
-  test("every byte comes back, in a body of many chunks") {
+  test("a body of many chunks is read back completely") {
     val body = Clock.System.randomBytes(3 << 20)
     store.put(ObjectKey("big"), body)
     assert(store.get(ObjectKey("big")).exists(java.util.Arrays.equals(_, body)))
   }
 
-  test("a second create is told who was first and changes nothing") {
+  test("a second create returns the first writer and does not change the object") {
     val key = ObjectKey("cuts/00000000000000000007.cut")
     val first = fresh()
     assert(store.create(key, bytes("one"), first) == CreateResult.Created)
@@ -94,14 +94,14 @@ abstract class ObjectStoreContract
     assert(text(key.name).contains("one"))
   }
 
-  test("a create meets what was put") {
+  test("a create does not replace a put object") {
     put("a", "put")
     val result = store.create(ObjectKey("a"), bytes("created"), fresh())
     assert(result == CreateResult.Exists(writer = None))
     assert(text("a").contains("put"))
   }
 
-  test("a name is free again once its object is deleted") {
+  test("an object can be created again after its deletion") {
     val key = ObjectKey("a")
     store.create(key, bytes("one"), fresh())
     store.delete(Seq(key))
@@ -109,7 +109,7 @@ abstract class ObjectStoreContract
     assert(text("a").contains("two"))
   }
 
-  test("of 12 writers of one name exactly one wins, and its bytes stay") {
+  test("of 12 concurrent creates exactly one succeeds, and its bytes are kept") {
     val writers = 12
     val pool = Executors.newFixedThreadPool(writers)
     implicit val context: ExecutionContext = ExecutionContext.fromExecutor(pool)
@@ -117,14 +117,14 @@ abstract class ObjectStoreContract
       for (round <- 1 to 10) {
         val key = ObjectKey(s"race/$round")
         val start = new CyclicBarrier(writers)
-        val tries = Seq.tabulate(writers) { writer =>
+        val attempts = Seq.tabulate(writers) { writer =>
           Future {
             val body = Array.fill(100 + round * 5000)(writer.toByte)
             start.await()
             writer -> store.create(key, body, fresh())
           }
         }
-        val results = Await.result(Future.sequence(tries), Patience.Seconds.seconds)
+        val results = Await.result(Future.sequence(attempts), Patience.Seconds.seconds)
         val winners = results.collect { case (writer, CreateResult.Created) => writer }
         assert(winners.size == 1, s"in round $round: $results")
         val expected = Array.fill(100 + round * 5000)(winners.head.toByte)
@@ -133,7 +133,7 @@ abstract class ObjectStoreContract
     finally pool.shutdown()
   }
 
-  test("a range is read, to the last byte") {
+  test("a range is read up to the last byte") {
     put("a", "0123456789")
     def range(offset: Long, length: Int) =
       store.getRange(ObjectKey("a"), offset, length) match {
@@ -146,31 +146,31 @@ abstract class ObjectStoreContract
     assert(range(0, 10) == "0123456789")
   }
 
-  test("a range behind the end says how long the object is") {
+  test("a range beyond the end returns the size of the object") {
     put("a", "0123456789")
     for (offset <- Seq(8L, 9L, 10L, 4000000000L))
       assert(store.getRange(ObjectKey("a"), offset, 3) == RangeResult.TooShort(10))
     assert(store.getRange(ObjectKey("b"), 0, 3) == RangeResult.Missing)
   }
 
-  test("a range of nothing is refused before it is asked for") {
+  test("an empty range is refused without a request") {
     val before = store.counts.requests
     intercept[IllegalArgumentException](store.getRange(ObjectKey("a"), 0, 0))
     intercept[IllegalArgumentException](store.getRange(ObjectKey("a"), -1, 1))
     assert(store.counts.requests == before)
   }
 
-  test("head tells size and age") {
+  test("head returns size and age") {
     val beforeMs = Clock.System.wallMs()
     put("a", "0123456789")
     val info = store.head(ObjectKey("a")).get
     assert(info.key == ObjectKey("a") && info.sizeBytes == 10)
-    // Stores keep whole seconds.
+    // Stores round to seconds.
     assert(info.modifiedMs >= beforeMs - 1000 && info.modifiedMs <= Clock.System.wallMs() + 1000)
     assert(store.head(ObjectKey("b")).isEmpty)
   }
 
-  test("a listing has what lies below its prefix, at any depth, and nothing else") {
+  test("a listing has all objects below its prefix, at any depth, and no others") {
     Seq("a", "b/1", "b/2", "b/c/3", "b/c/d/4", "bb/5").foreach(put(_, "x"))
     assert(listed("") == Seq("a", "b/1", "b/2", "b/c/3", "b/c/d/4", "bb/5"))
     assert(listed("b/") == Seq("b/1", "b/2", "b/c/3", "b/c/d/4"))
@@ -182,13 +182,13 @@ abstract class ObjectStoreContract
 
   private def level(prefix: String): Set[Listed] = store.listLevel(ObjectPrefix(prefix)).toSet
 
-  private def names(found: Set[Listed]): Set[String] = found.map {
+  private def names(entries: Set[Listed]): Set[String] = entries.map {
     case Listed.Here(info)    => info.key.name
     case Listed.Below(prefix) => prefix.name
     case Listed.Foreign(name) => s"foreign $name"
   }
 
-  test("a listing of one level has each name that something lies below once") {
+  test("a listing of one level has each directory once") {
     Seq("a", "b/1", "b/2", "b/c/3", "b/c/d/4", "bb/5").foreach(put(_, "x"))
     assert(names(level("")) == Set("a", "b/", "bb/"))
     assert(names(level("b/")) == Set("b/1", "b/2", "b/c/"))
@@ -202,8 +202,8 @@ abstract class ObjectStoreContract
     val all = Seq("a/2", "b/1/x", "b/2/x", "b/2/y/z", "b/22/x", "b/3/x", "b/4.cut", "c/1")
     all.foreach(put(_, "x"))
     def range(after: String, until: String) = {
-      val found = store.listRange(ObjectRange(ObjectPrefix("b/"), after, until))
-      found.map(_.key.name).toSeq.sorted
+      val infos = store.listRange(ObjectRange(ObjectPrefix("b/"), after, until))
+      infos.map(_.key.name).toSeq.sorted
     }
     assert(range("b/", "b0") == all.slice(1, 7))
     assert(range("b/2/", "b/3/") == Seq("b/2/x", "b/2/y/z", "b/22/x"))
@@ -212,21 +212,21 @@ abstract class ObjectStoreContract
     assert(range("b/5/", "b/9/").isEmpty)
   }
 
-  test("a name may hold every character that keys allow") {
+  test("names support all characters of keys") {
     val name = "state=0/_meta-data/v1.2_a=B.cut"
     put(name, "x")
     assert(listed("state=0/") == Seq(name))
     assert(text(name).contains("x"))
   }
 
-  test("delete takes many, and does not mind what is not there") {
+  test("delete removes several objects, and ignores missing ones") {
     Seq("a", "b/1", "b/2").foreach(put(_, "x"))
     store.delete(Seq("a", "b/1", "b/never", "a").map(ObjectKey(_)))
     assert(listed("") == Seq("b/2"))
     store.delete(Nil)
   }
 
-  test("an upload appears when it is complete, and not before") {
+  test("an upload is visible only after its completion") {
     val part = Clock.System.randomBytes(MultipartUpload.MinPartBytes)
     val last = Clock.System.randomBytes(1000)
     val key = ObjectKey("segments/1.seg")
@@ -241,7 +241,7 @@ abstract class ObjectStoreContract
     assert(listed("") == Seq(key.name))
   }
 
-  test("an upload that is aborted leaves nothing") {
+  test("an aborted upload leaves no object") {
     val upload = store.upload(ObjectKey("a"), MultipartUpload.MinPartBytes, fresh())
     upload.part(1, new Array[Byte](1000))
     upload.abort()
@@ -250,7 +250,7 @@ abstract class ObjectStoreContract
     assert(store.head(ObjectKey("a")).isEmpty)
   }
 
-  test("parts of unequal size are refused before they could be stored") {
+  test("parts of different sizes are refused before they are sent") {
     val size = MultipartUpload.MinPartBytes
     intercept[IllegalArgumentException](store.upload(ObjectKey("a"), size - 1, fresh()))
     val upload = store.upload(ObjectKey("a"), size, fresh())
@@ -264,8 +264,8 @@ abstract class ObjectStoreContract
     assert(listed("") == Nil)
   }
 
-  test("what a writer left unfinished is dropped by its age, and nothing else is") {
-    assume(tellsUploads, "this store does not list uploads")
+  test("only incomplete uploads are dropped, by age") {
+    assume(listsUploads, "this store does not list uploads")
     val part = new Array[Byte](MultipartUpload.MinPartBytes)
     val finished = store.upload(ObjectKey("a"), part.length, fresh())
     finished.part(1, part)
@@ -284,7 +284,7 @@ abstract class ObjectStoreContract
     assert(listed("") == Seq("a"))
   }
 
-  test("the objects of a probe that came to no end are dropped by their age") {
+  test("objects of an interrupted write probe are dropped by age") {
     Seq("a", "probe-0f/plain", "probe-0f/exclusive", "probes/1", "b/probe-1/plain")
       .foreach(put(_, "x"))
     val nowMs = Clock.System.wallMs()
@@ -319,13 +319,13 @@ abstract class ObjectStoreContract
     assert(counted.billed(RequestKind.Billing.ClassB) == 3)
   }
 
-  test("the write probe passes and leaves nothing") {
+  test("the write probe passes and leaves no object") {
     new WriteProbe(store, Clock.System).run()
     assert(listed("") == Nil)
     assert(store.counts.failures == 0)
   }
 
-  test("closing twice does nothing") {
+  test("a second close has no effect") {
     store.close()
     store.close()
   }

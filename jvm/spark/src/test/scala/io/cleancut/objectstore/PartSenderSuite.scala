@@ -12,7 +12,7 @@ import io.cleancut.testkit.Patience
 class PartSenderSuite extends AnyFunSuite {
   import PartSenderSuite._
 
-  test("parts go out several at a time, no more than the bound, and all before the end") {
+  test("parts are sent concurrently up to the limit, and all before the completion") {
     val upload = new GatedUpload
     val sender = new PartSender(upload)
     val sending = new Thread(() => (1 to 10).foreach(n => sender.send(Array(n.toByte))))
@@ -21,13 +21,13 @@ class PartSenderSuite extends AnyFunSuite {
     upload.gate.countDown()
     sending.join()
     sender.complete()
-    assert(upload.most.get == AtOnce)
+    assert(upload.maxConcurrent.get == AtOnce)
     assert(upload.parts.size == 10 && upload.isComplete)
     val sent = upload.parts.asScala.map { case (number, body) => number -> body.toSeq }.toMap
     assert(sent == (1 to 10).map(n => n -> Seq(n.toByte)).toMap)
   }
 
-  test("a part that fails ends the upload, and is what the writer is told") {
+  test("a failed part ends the upload, and the writer receives its error") {
     val upload = new GatedUpload(failing = Some(2))
     upload.gate.countDown()
     val sender = new PartSender(upload)
@@ -40,7 +40,7 @@ class PartSenderSuite extends AnyFunSuite {
     assert(upload.isAborted && !upload.isComplete)
   }
 
-  test("an upload is dropped when nothing of it is being sent any more") {
+  test("an upload is aborted after its last part in transit") {
     val upload = new GatedUpload
     val sender = new PartSender(upload)
     (1 to 2).foreach(n => sender.send(Array(n.toByte)))
@@ -74,11 +74,11 @@ object PartSenderSuite {
   private val AtOnce = 4
   private val PatienceS = Patience.Seconds
 
-  /** No part of it ends before the gate opens. */
+  /** An upload whose parts end only after the gate is open. */
   final private class GatedUpload(failing: Option[Int] = None) extends MultipartUpload {
     val gate = new CountDownLatch(1)
     val begun = new Semaphore(0)
-    val most = new AtomicInteger
+    val maxConcurrent = new AtomicInteger
     val parts = new ConcurrentLinkedQueue[(Int, Array[Byte])]
     private val now = new AtomicInteger
     @volatile var isComplete = false
@@ -86,7 +86,7 @@ object PartSenderSuite {
     @volatile var sentWhenAborted = 0
 
     override def part(number: Int, body: Array[Byte]): Unit = {
-      most.accumulateAndGet(now.incrementAndGet(), (a, b) => Math.max(a, b))
+      maxConcurrent.accumulateAndGet(now.incrementAndGet(), (a, b) => Math.max(a, b))
       begun.release()
       gate.await()
       now.decrementAndGet()

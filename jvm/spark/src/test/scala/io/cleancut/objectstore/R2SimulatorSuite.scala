@@ -14,9 +14,9 @@ import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.{ProxiedServer, R2Simulator, S3Server}
 
 /**
- * The S3 client on Cloudflare's simulator of R2, which knows R2's own rules: it checks signatures
- * for the region `auto`, takes parts of one size only, and stores what is not decoded. Requests
- * pass a proxy that harms none, to be looked at.
+ * The S3 client on Cloudflare's simulator of R2, which has the rules of R2: it checks signatures
+ * for the region `auto`, accepts only parts of one size, and stores framed bodies without decoding.
+ * Requests pass a proxy without faults, so that the test can check them.
  */
 class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
   private val opened = new AtomicInteger
@@ -25,8 +25,8 @@ class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
 
   override protected def keepsTokens: Boolean = true
 
-  // R2 does; its simulator answers 501.
-  override protected def tellsUploads: Boolean = false
+  // R2 lists uploads, but its simulator responds with 501.
+  override protected def listsUploads: Boolean = false
 
   override protected def openEmpty(): ObjectStore = {
     proxy.reset()
@@ -35,7 +35,7 @@ class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
 
   private def location(run: Int) = s"s3://${S3Server.Bucket}/run-$run/q"
 
-  test("requests are signed for the region auto, and none is framed") {
+  test("requests are signed for the region auto, and have no framing") {
     new WriteProbe(store, Clock.System).run()
     assert(proxy.requests.size == 11)
     for (request <- proxy.requests) {
@@ -45,15 +45,15 @@ class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
     }
   }
 
-  test("a listing of uploads, which the simulator has not, is refused at once") {
+  test("a listing of uploads, which the simulator does not support, is refused without retries") {
     val thrown = intercept[CleancutException](store.dropUnfinished(0L))
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
     assert(store.counts(RequestKind.ListUploads) == KindCounts(1, 0, 1))
   }
 
-  // What the setting guards against: without it the simulator answers 200 and corrupts. A release
-  // that decodes the framing fails this test, and the comment in S3Connection can go.
-  test("a client with the SDK's defaults would store the framing as content") {
+  // Without the setting the simulator responds with 200 and stores corrupted bytes. A release that
+  // decodes the framing fails this test. The comment in S3Connection can then be deleted.
+  test("a client with the SDK's defaults stores the framing as content") {
     val client = S3Client
       .builder()
       .endpointOverride(URI.create(endpoint))

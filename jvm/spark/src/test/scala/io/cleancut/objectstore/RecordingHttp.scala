@@ -9,15 +9,15 @@ import scala.jdk.CollectionConverters._
 import software.amazon.awssdk.http._
 import software.amazon.awssdk.utils.AttributeMap
 
-/** It keeps the requests that the SDK would send, signed as they are, and answers them all well. */
+/** An HTTP client that records the signed requests of the SDK and responds to each with success. */
 final class RecordingHttp extends SdkHttpClient with SdkHttpClient.Builder[RecordingHttp] {
   private val sent = new ConcurrentLinkedQueue[SdkHttpRequest]
 
-  /** Since it was last asked. */
+  /** The requests since the last call. */
   def requests(): Seq[SdkHttpRequest] = {
-    val found = sent.asScala.toSeq
+    val recorded = sent.asScala.toSeq
     sent.clear()
-    found
+    recorded
   }
 
   override def prepareRequest(request: HttpExecuteRequest): ExecutableHttpRequest =

@@ -10,25 +10,28 @@ import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.s3.{RenewedCredentials, RetryLoop, RetryPolicy, S3Failures}
 import io.cleancut.testkit.ManualClock
 
-/** Sources of credentials that come and go, and what becomes of requests meanwhile. */
+/** Requests while a source of credentials is temporarily unavailable. */
 class RenewedCredentialsSuite extends AnyFunSuite {
   private val clock = new ManualClock
   private val one = AwsBasicCredentials.create("one", "secret")
   private val two = AwsBasicCredentials.create("two", "secret")
 
-  private def away = SdkClientException.create("Unable to load credentials from the service")
+  private def unavailable = SdkClientException.create("Unable to load credentials from the service")
 
-  /** Gives, in turn, what is listed; the last for ever. None is a source that is away. */
+  /**
+   * A source that returns these credentials in turn, and the last ones from then on. None stands
+   * for an unavailable source.
+   */
   private def source(answers: Option[AwsBasicCredentials]*): RenewedCredentials = {
     val left = mutable.Queue(answers: _*)
     val provider: AwsCredentialsProvider = () => {
       val next = if (left.size > 1) left.dequeue() else left.head
-      next.getOrElse(throw away)
+      next.getOrElse(throw unavailable)
     }
     new RenewedCredentials(() => provider, clock)
   }
 
-  private def asked(credentials: RenewedCredentials, timeoutMs: Long = 120000) = {
+  private def request(credentials: RenewedCredentials, timeoutMs: Long = 120000) = {
     val counter = new RequestCounter
     val loop = new RetryLoop(RetryPolicy(timeoutMs), clock, counter, S3Failures.judge)
     val answer =
@@ -37,27 +40,27 @@ class RenewedCredentialsSuite extends AnyFunSuite {
     (answer, counter.now(RequestKind.Get).requests)
   }
 
-  test("a source that is away for a moment is asked again") {
-    assert(asked(source(None, None, Some(one))) == ((Right(one), 3L)))
+  test("a source that is briefly unavailable is retried") {
+    assert(request(source(None, None, Some(one))) == ((Right(one), 3L)))
   }
 
-  test("one that has given credentials before is waited for as long as the store would be") {
+  test("a source that has returned credentials before is retried as long as the store") {
     val credentials = source(Some(one), None)
     credentials.resolveCredentials()
-    val (Left(thrown), attempts) = asked(credentials): @unchecked
+    val (Left(thrown), attempts) = request(credentials): @unchecked
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNAVAILABLE" && attempts > 20)
   }
 
-  test("where there are none at all it is said before that") {
+  test("a source without any credentials fails earlier") {
     val startNs = clock.monotonicNs()
-    val (Left(thrown), _) = asked(source(None)): @unchecked
+    val (Left(thrown), _) = request(source(None)): @unchecked
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
     assert(thrown.getMessage.contains("there are no credentials in the environment"))
     val seconds = (clock.monotonicNs() - startNs) / 1000000000L
     assert(seconds >= 15 && seconds < 30)
   }
 
-  test("a profile that is not there is not waited for") {
+  test("a missing profile is not retried") {
     val startNs = clock.monotonicNs()
     val thrown = intercept[CleancutException](
       RenewedCredentials.ofProfile("no-such-profile", "s3://bucket/q", clock)
@@ -67,13 +70,13 @@ class RenewedCredentialsSuite extends AnyFunSuite {
     assert(clock.monotonicNs() == startNs)
   }
 
-  test("what the store does not take any more is asked for anew") {
+  test("credentials that the store refuses are renewed") {
     val sources = mutable.Queue(one, two)
     val credentials =
       new RenewedCredentials(() => { val next = sources.dequeue(); () => next }, clock)
     assert(credentials.resolveCredentials() == one)
     assert(credentials.renew() && credentials.resolveCredentials() == two)
-    // Many requests fail at once, and there is no third.
+    // Many requests fail concurrently, and no third credentials exist.
     assert(!credentials.renew() && credentials.resolveCredentials() == two)
   }
 }

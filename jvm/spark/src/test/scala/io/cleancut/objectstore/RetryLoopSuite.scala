@@ -11,7 +11,7 @@ import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.s3.{Attempt, RetryLoop, RetryPolicy, Verdict}
 
-/** The loop against a clock that only moves when somebody sleeps. */
+/** The retry loop with a clock that advances only by sleeps. */
 class RetryLoopSuite extends AnyFunSuite {
   private class SleepingClock extends Clock {
     val pausesMs: mutable.Buffer[Long] = mutable.Buffer.empty
@@ -26,7 +26,7 @@ class RetryLoopSuite extends AnyFunSuite {
 
   private val failing: Attempt => Nothing = _ => throw new IOException("broken")
 
-  test("pauses double with jitter up to the longest") {
+  test("pauses double with jitter up to the maximum") {
     val clock = new SleepingClock
     val policy = RetryPolicy(deadlineMs = 60000, firstPauseMs = 100, maxPauseMs = 1000)
     intercept[CleancutException](loop(clock, policy)(RequestKind.Put, "a")(failing))
@@ -37,7 +37,7 @@ class RetryLoopSuite extends AnyFunSuite {
     assert(clock.pausesMs.distinct.size > 5)
   }
 
-  test("it gives up before a pause that would pass the deadline") {
+  test("the loop fails before a pause that would exceed the deadline") {
     val clock = new SleepingClock
     val thrown = intercept[CleancutException](
       loop(clock, RetryPolicy(1000))(RequestKind.Put, "s3://b/q/a")(failing)
@@ -47,7 +47,7 @@ class RetryLoopSuite extends AnyFunSuite {
     assert(thrown.getCause.getMessage == "broken")
   }
 
-  test("a store that asks for more time than there is ends the request at once") {
+  test("a requested pause beyond the deadline ends the request at once") {
     val clock = new SleepingClock
     intercept[CleancutException](
       loop(clock, RetryPolicy(1000), Verdict.Retry(5000))(RequestKind.Put, "a")(failing)
@@ -55,8 +55,8 @@ class RetryLoopSuite extends AnyFunSuite {
     assert(clock.pausesMs.isEmpty)
   }
 
-  test("what a request within the request ended with is not judged again") {
-    // Before, a store that stayed away while a create looked whose object it was, had "refused".
+  test("the error of a nested request is not classified again") {
+    // Earlier, a store that was unavailable while a create read the owner was reported as refused.
     val clock = new SleepingClock
     val outer = loop(clock, RetryPolicy(1000), Verdict.Refuse("unknown"))
     val thrown = intercept[CleancutException](
@@ -67,7 +67,7 @@ class RetryLoopSuite extends AnyFunSuite {
     assert(thrown.getErrorId == "CLEANCUT_OBJECT_STORE_UNAVAILABLE")
   }
 
-  test("each attempt is told what is left of the deadline") {
+  test("each attempt receives the remaining time") {
     val clock = new SleepingClock
     val seen = mutable.Buffer.empty[Attempt]
     val result = loop(clock, RetryPolicy(60000))(RequestKind.Put, "a") { attempt =>
@@ -78,7 +78,7 @@ class RetryLoopSuite extends AnyFunSuite {
     assert(seen.map(_.remainingMs) == clock.pausesMs.scanLeft(60000L)(_ - _))
   }
 
-  test("an interrupt is not taken for a failure of the store") {
+  test("an interrupt does not count as a failure of the store") {
     val clock = new SleepingClock
     val interrupted = loop(clock, RetryPolicy(1000), Verdict.Interrupted)
     intercept[InterruptedException](interrupted(RequestKind.Put, "a")(failing))

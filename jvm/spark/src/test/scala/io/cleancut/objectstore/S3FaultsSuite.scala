@@ -16,7 +16,9 @@ import io.cleancut.error.{CleancutException, ErrorKind}
 import io.cleancut.objectstore.s3.{Dialect, RenewedCredentials, RetryPolicy, S3Store}
 import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, R2Rules, S3Server}
 
-/** A real server behind a proxy that loses, delays and falsifies: what must hold nonetheless. */
+/**
+ * The S3 client with a proxy that loses, delays and changes requests and responses.
+ */
 class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
   private var store: S3Store = _
   private val runs = new AtomicInteger
@@ -51,7 +53,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
 
   private def create(body: String) = store.create(key, bytes(body), fresh())
 
-  // Before the effect, after it, and with an answer that says neither.
+  // Faults before the effect, after it, and with a response that does not show which.
   private val losses = Seq(
     "lost before it took effect" -> Fault.DropRequest,
     "lost after it took effect" -> Fault.DropAnswer,
@@ -61,18 +63,18 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     "answered with 503 after it took effect" -> Fault.AnswerAfter(503, "SlowDown"),
     "answered with 429" -> Fault.Answer(429, "TooManyRequests"),
     "answered with a conflict" -> Fault.Answer(409, "ConditionalRequestConflict"),
-    "told that its body was changed on the way" -> Fault.Answer(400, "BadDigest")
+    "answered that its body was changed in transit" -> Fault.Answer(400, "BadDigest")
   )
 
-  losses.foreach { case (what, fault) =>
-    test(s"a create $what is one's own in the end") {
+  losses.foreach { case (loss, fault) =>
+    test(s"a create $loss succeeds") {
       val harm = proxy.harm(fault, times = 2)(isPut)
       assert(create("one") == CreateResult.Created)
       assert(harm.strikes == 2 && textOf(key).contains("one"))
       assert(store.counts(RequestKind.Create) == KindCounts(3, 2, 0))
     }
 
-    test(s"a create $what is still lost to whoever was first") {
+    test(s"a create $loss does not replace an earlier object") {
       val first = fresh()
       store.create(key, bytes("one"), first)
       val harm = proxy.harm(fault)(isPut)
@@ -80,13 +82,13 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       assert(harm.strikes == 1 && textOf(key).contains("one"))
     }
 
-    test(s"a put $what is repeated") {
+    test(s"a put $loss is repeated") {
       val harm = proxy.harm(fault, times = 2)(isPut)
       store.put(key, bytes("one"))
       assert(harm.strikes == 2 && textOf(key).contains("one"))
     }
 
-    test(s"a part $what is sent again, and a completion is found out") {
+    test(s"a part $loss is sent again, and the completion of the upload is resolved") {
       val part = Clock.System.randomBytes(MultipartUpload.MinPartBytes)
       val harm = proxy.harm(fault)(isPut)
       val completion = proxy.harm(fault)(r => r.method == "POST" && r.target.contains("uploadId"))
@@ -100,21 +102,21 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
   }
 
   for (code <- Seq("ExpiredToken", "RequestExpired", "TokenRefreshRequired"))
-    test(s"$code is answered with credentials that are asked for anew") {
+    test(s"after $code the credentials are renewed") {
       val harm = proxy.harm(Fault.Answer(400, code), times = 2)(isPut)
       assert(create("one") == CreateResult.Created)
       assert(harm.strikes == 2 && textOf(key).contains("one"))
     }
 
-  test("credentials that have expired are told from a bad request where the answer cannot say") {
+  test("expired credentials are distinguished from a bad request if the response has no code") {
     store.put(key, bytes("one"))
     val location = s"s3://${S3Server.Bucket}/faults-${runs.get}"
     val connection = S3TestStore.connection(endpoint, Dialect.Generic)
     def sources(secrets: String*): () => AwsCredentialsProvider = {
       val left = mutable.Queue(secrets: _*)
       () => {
-        val found = AwsBasicCredentials.create("access", left.dequeue())
-        () => found
+        val credentials = AwsBasicCredentials.create("access", left.dequeue())
+        () => credentials
       }
     }
     def headed(secrets: String*): Option[ObjectInfo] = {
@@ -132,8 +134,8 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
   }
 
-  test("a refusal that is one's own write, sent twice on the way, is a success") {
-    // The proxy sends it once more than the client knows of.
+  test("a create that is refused because of its own duplicate in transit succeeds") {
+    // The proxy sends the request twice, and the client does not know it.
     val twice = Fault.Change(request = { request =>
       val other = opened()
       try {
@@ -148,7 +150,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
   }
 
   Seq(0, 1, 99999).foreach { cut =>
-    test(s"an answer that ends after $cut of 100000 bytes is asked for again") {
+    test(s"a response that ends after $cut of 100000 bytes is requested again") {
       val body = Clock.System.randomBytes(100000)
       store.put(key, body)
       val harm = proxy.harm(Fault.CutBody(cut), times = 2)(isGet)
@@ -157,14 +159,14 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     }
   }
 
-  test("a range that is cut short is asked for again") {
+  test("a truncated range is requested again") {
     store.put(key, bytes("0123456789"))
     val harm = proxy.harm(Fault.CutBody(2))(isGet)
-    val RangeResult.Found(found) = store.getRange(key, 3, 4): @unchecked
-    assert(harm.strikes == 1 && new String(found, UTF_8) == "3456")
+    val RangeResult.Found(part) = store.getRange(key, 3, 4): @unchecked
+    assert(harm.strikes == 1 && new String(part, UTF_8) == "3456")
   }
 
-  test("a body of which a bit was changed on its way is asked for again") {
+  test("a body with a bit flipped in transit is requested again") {
     store.put(key, bytes("0123456789"))
     for (at <- Seq(0.0, 0.5, 1.0)) {
       val harm = proxy.harm(Fault.FlipBody(at), times = 2)(isGet)
@@ -175,7 +177,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     }
   }
 
-  test("an object that is changed in the store is found out, and named") {
+  test("an object that is changed in the store is corrupted, and the error names it") {
     create("one")
     val harm = proxy.harm(Fault.FlipBody(0), times = Int.MaxValue)(isGet)
     val thrown = intercept[CleancutException](store.get(key))
@@ -183,7 +185,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(thrown.getMessage.contains(s"/$key"))
   }
 
-  /** One object in the place of another, with all that belongs to it. */
+  /** Copies an object with its metadata to another key. */
   private def copy(from: ObjectKey, to: ObjectKey, ofStore: S3Store = store): Unit = {
     val client = S3TestStore.client(endpoint, Dialect.Generic)
     def nameOf(key: ObjectKey) =
@@ -202,7 +204,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     } finally client.close()
   }
 
-  test("of two objects of Spark's that were exchanged each is found out, and named") {
+  test("two exchanged objects of Spark are corrupted, and the errors name them") {
     val places = Seq(
       "offsets/7" -> "offsets/8",
       "commits/7" -> "offsets/7",
@@ -222,7 +224,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     }
   }
 
-  test("an object in parts is bound to its place, too") {
+  test("an object that was uploaded in parts is bound to its location") {
     val large =
       store.upload(ObjectKey("sources/0/9.compact"), MultipartUpload.MinPartBytes, fresh())
     large.part(1, bytes("all"))
@@ -232,7 +234,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(thrown.getMessage.contains("as sources/0/9.compact"))
   }
 
-  test("a copy of a checkpoint at another prefix is read as ever") {
+  test("a copy of a checkpoint below another prefix is readable") {
     val there = S3TestStore.open(endpoint, s"s3://${S3Server.Bucket}/state/0/copy-${runs.get}")
     try
       for (name <- Seq("metadata", "offsets/7", "sources/0/7", "state/0/_metadata/metadata")) {
@@ -243,7 +245,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     finally there.close()
   }
 
-  test("an object that no place is known of is read as ever, as earlier releases wrote it") {
+  test("an object without a recorded location is readable") {
     val client = S3TestStore.client(endpoint, Dialect.Generic)
     try
       client.putObject(
@@ -258,7 +260,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(textOf(ObjectKey("offsets/7")).contains("v1"))
   }
 
-  test("a store that answers a range with all of the object is refused, not believed") {
+  test("a store that returns the complete object for a range is refused") {
     store.put(key, bytes("0123456789"))
     val whole = Fault.Change(answer = _.without("Content-Range").copy(first = "HTTP/1.1 200 OK"))
     proxy.harm(whole)(isGet)
@@ -266,7 +268,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
   }
 
-  test("silence in the middle of a body ends at the stall limit and is asked again") {
+  test("a response that stalls ends at the stall limit and is requested again") {
     store.put(key, bytes("0123456789"))
     val impatient = opened(stallMs = 300)
     try {
@@ -277,13 +279,13 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     } finally impatient.close()
   }
 
-  test("a late answer is waited for") {
+  test("a delayed response is awaited") {
     val harm = proxy.harm(Fault.Delay(1000))(isPut)
     store.put(key, bytes("one"))
     assert(harm.strikes == 1 && store.counts.retries == 0)
   }
 
-  test("a brown-out ends with the deadline, and not before") {
+  test("an unavailable store is retried until the deadline") {
     val patient = opened(RetryPolicy(deadlineMs = 3000, firstPauseMs = 20, maxPauseMs = 500))
     try {
       val harm = proxy.harm(Fault.Answer(503, "SlowDown"), times = Int.MaxValue)(_ => true)
@@ -296,26 +298,26 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       // Pauses of at least 200 ms leave room for few attempts, and a busy machine for one.
       assert(harm.strikes >= 1 && harm.strikes <= 15, s"${harm.strikes} attempts")
       val counted = patient.counts(RequestKind.Put)
-      // The deadline may end the last one on its way, which the proxy has not met then.
+      // The deadline may end the last attempt in transit, before it reaches the proxy.
       assert(counted == KindCounts(counted.requests, counted.requests - 1, 1))
       assert((counted.requests - harm.strikes).abs <= 1, s"$counted, ${harm.strikes} attempts")
     } finally patient.close()
   }
 
-  test("a store that comes back before the deadline is used again") {
+  test("a store that recovers before the deadline is used again") {
     val harm = proxy.harm(Fault.DropRequest, times = 8)(_ => true)
     store.put(key, bytes("one"))
     assert(harm.strikes == 8 && textOf(key).contains("one"))
   }
 
-  test("what the store asks to wait is waited") {
+  test("the pause that the store requests is observed") {
     proxy.harm(Fault.Answer(503, "SlowDown", Seq("Retry-After: 1")))(isPut)
     val startNs = Clock.System.monotonicNs()
     store.put(key, bytes("one"))
     assert(Clock.System.monotonicNs() - startNs >= 1000000000L)
   }
 
-  test("what will not pass is not repeated") {
+  test("a permanent error is not retried") {
     val harm = proxy.harm(Fault.Answer(403, "AccessDenied"), times = 5)(_ => true)
     val thrown = intercept[CleancutException](store.put(key, bytes("one")))
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED" && harm.strikes == 1)
@@ -323,7 +325,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(store.counts(RequestKind.Put) == KindCounts(1, 0, 1))
   }
 
-  test("what a store has not is not asked for again, though it is the server's fault") {
+  test("an unsupported request is not retried, although its status is a server error") {
     val harm = proxy.harm(Fault.Answer(501, "NotImplemented"), times = 5)(_ => true)
     val thrown = intercept[CleancutException](store.dropUnfinished(0L))
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED" && harm.strikes == 1)
@@ -342,7 +344,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(!Thread.interrupted())
   }
 
-  test("an interrupt ends the wait for an answer") {
+  test("an interrupt ends the wait for a response") {
     store.close()
     store = opened(stallMs = 1500)
     proxy.harm(Fault.Delay(20000))(_ => true)
@@ -357,7 +359,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(!Thread.interrupted())
   }
 
-  test("a key that is written too often for R2 is written later, and parts are of one size") {
+  test("a key that is written too often for R2 is written later, and all parts have one size") {
     val rules = new R2Rules(Clock.System)
     proxy.enforce(rules)
     for (text <- Seq("one", "two", "three")) store.put(key, bytes(text))
@@ -371,7 +373,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(store.head(ObjectKey("b")).nonEmpty && rules.unequal == 0)
   }
 
-  test("parts of more than one size are refused as R2 does") {
+  test("the rules refuse parts of different sizes as R2 does") {
     val rules = new R2Rules(Clock.System)
     for ((number, size) <- Seq(1 -> 10, 3 -> 7, 2 -> 11)) {
       val first = s"PUT /bucket/x?partNumber=$number&uploadId=u HTTP/1.1"
@@ -381,7 +383,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(rules(complete).contains(Fault.Answer(400, "InvalidPart")) && rules.unequal == 1)
   }
 
-  test("nothing is sent that R2 does not take") {
+  test("all requests are supported by R2") {
     val upload = store.upload(key, MultipartUpload.MinPartBytes, fresh())
     upload.part(1, new Array[Byte](MultipartUpload.MinPartBytes))
     upload.complete()
@@ -392,7 +394,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       assert(!request.header("Content-Encoding").exists(_.contains("aws-chunked")), request.first)
       assert(!request.header("x-amz-content-sha256").exists(_.startsWith("STREAMING")))
       assert(request.header("Expect").isEmpty && request.header("Transfer-Encoding").isEmpty)
-      // For a deletion of many the SDK sends a CRC-32 beside the Content-MD5, which R2 takes.
+      // For a bulk deletion the SDK sends a CRC-32 in addition to Content-MD5, which R2 accepts.
       val isDelete = request.target.endsWith("?delete")
       val checks = request.headers.map(_._1.toLowerCase).filter(_.startsWith("x-amz-checksum"))
       assert(isDelete || checks.isEmpty, s"${request.first}: $checks")

@@ -9,7 +9,7 @@ import io.cleancut.base.Clock
 import io.cleancut.objectstore.s3.{Dialect, RetryPolicy}
 import io.cleancut.testkit.S3Server
 
-/** The S3 client on a server, in the words of one dialect. */
+/** The S3 client on a server, with one dialect. */
 abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
   private var server: S3Server = _
   private val opened = new AtomicInteger
@@ -29,9 +29,9 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     S3TestStore.open(server.endpoint, location, dialect, policy)
   }
 
-  private def beside(name: String) = s"s3://${S3Server.Bucket}/run-${opened.get}/$name"
+  private def locationOf(name: String) = s"s3://${S3Server.Bucket}/run-${opened.get}/$name"
 
-  private def location = beside("q")
+  private def location = locationOf("q")
 
   test("a listing of more than one page is complete") {
     val keys = Seq.tabulate(1001)(i => ObjectKey(f"many/$i%05d"))
@@ -42,7 +42,7 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     val level = store.listLevel(ObjectPrefix("many/")).collect { case Listed.Here(i) => i.key }
     assert(level.toSet == keys.toSet)
     assert((store.counts - before)(RequestKind.ListPage).requests == 4)
-    // One page, however much lies deeper.
+    // One page, whatever the number of objects at deeper levels.
     assert(store.listLevel(ObjectPrefix.All).toSeq == Seq(Listed.Below(ObjectPrefix("many/"))))
     assert((store.counts - before)(RequestKind.ListPage).requests == 5)
     store.delete(keys)
@@ -50,7 +50,7 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     assert(store.list(ObjectPrefix.All).isEmpty)
   }
 
-  test("what one user asks for is counted apart, and for the store too") {
+  test("requests are counted by user and in total") {
     val (one, other) = (store.counted, store.counted)
     val before = store.counts
     one.put(ObjectKey("a"), bytes("123"))
@@ -63,7 +63,7 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     assert(both.requests == 3 && both.bytesSent == 3 && both.bytesReceived == 6)
   }
 
-  test("objects of others beside ours are not listed") {
+  test("objects outside of the location are not listed") {
     val bucket = S3TestStore.open(server.endpoint, s"s3://${S3Server.Bucket}", dialect)
     try {
       store.put(ObjectKey("a"), bytes("x"))
@@ -72,10 +72,10 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     } finally bucket.close()
   }
 
-  test("unfinished uploads of others beside ours are left alone") {
+  test("incomplete uploads outside of the location are not dropped") {
     val nowMs = Clock.System.wallMs()
     val others = Seq("a", "b").map { name =>
-      val other = S3TestStore.open(server.endpoint, beside(name), dialect)
+      val other = S3TestStore.open(server.endpoint, locationOf(name), dialect)
       other.upload(ObjectKey("x"), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
       other
     }
@@ -85,7 +85,7 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     } finally others.foreach(_.close())
   }
 
-  test("the object that a console makes of a prefix is no object of ours") {
+  test("directory objects of a web console are not listed") {
     store.put(ObjectKey("d/a"), bytes("x"))
     val client = S3TestStore.client(server.endpoint, dialect)
     def putAt(name: String) = client.putObject(
@@ -100,17 +100,17 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
       putAt("d/")
       putAt("d/with\ttab")
     } finally client.close()
-    val found = store.listLevel(ObjectPrefix("d/")).toSet
-    assert(found.collect { case Listed.Here(info) => info.key.name } == Set("d/a"))
-    assert(found.collect { case Listed.Foreign(name) => name } == Set("d/with\ttab"))
+    val level = store.listLevel(ObjectPrefix("d/")).toSet
+    assert(level.collect { case Listed.Here(info) => info.key.name } == Set("d/a"))
+    assert(level.collect { case Listed.Foreign(name) => name } == Set("d/with\ttab"))
     assert(store.list(ObjectPrefix("d/")).map(_.key.name).toSeq == Seq("d/a"))
   }
 
-  test("a token of one's own decides whose an object is") {
+  test("a repeated create with the same token succeeds") {
     val token = WriterToken.fresh(Clock.System)
     val key = ObjectKey("a")
     assert(store.create(key, bytes("one"), token) == CreateResult.Created)
-    // As when the answer to the first was lost and the process asked again.
+    // As after a lost response.
     assert(store.create(key, bytes("one"), token) == CreateResult.Created)
   }
 }

@@ -8,17 +8,17 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.objectstore.s3.{Dialect, RenewedCredentials, RetryPolicy, S3Connection, S3Store}
 import io.cleancut.testkit.S3Server
 
-/** Stores as tests open them; the credentials lie where the SDK's default chain finds them. */
+/** Opens S3 stores for tests; the SDK's default chain finds the credentials. */
 object S3TestStore {
 
-  /** Long enough for a busy machine, short enough that a test which hangs fails. */
+  /** Long enough for a busy machine, short enough to fail a test that hangs. */
   val Policy: RetryPolicy = RetryPolicy(deadlineMs = 60000)
 
   def settings(endpoint: String, dialect: Dialect): ObjectStoreSettings =
     ObjectStoreSettings.Default.copy(
       endpoint = Some(endpoint),
       dialect = Some(dialect.name),
-      // The dialect of AWS has none of its own, nor buckets in the path.
+      // The AWS dialect has no default region and no path style.
       region = Some(dialect.region.getOrElse("us-east-1")),
       pathStyle = Some(true)
     )
@@ -26,7 +26,7 @@ object S3TestStore {
   def connection(endpoint: String, dialect: Dialect): S3Connection =
     S3Connection.of(settings(endpoint, dialect), Map.empty)
 
-  /** What a store talks through. */
+  /** The client of a store. */
   def client(endpoint: String, dialect: Dialect): S3Client =
     connection(endpoint, dialect).client("", RenewedCredentials.ofDefaultChain(Clock.System))
 
@@ -44,7 +44,7 @@ object S3TestStore {
       Clock.System
     )
 
-  /** The cuts of the query whose checkpoint lies there in the server's bucket. */
+  /** The cuts of a query in the server's bucket. */
   def archive(endpoint: String, query: String): CutArchive = {
     val root = s"s3://${S3Server.Bucket}/$query/cleancut"
     new CutArchive(open(endpoint, root), Clock.System)

@@ -12,7 +12,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit.{S3ProxyServer, S3Server, ServerProcess}
 
-/** The jars as users get them: what they carry of others, and beside another AWS SDK. */
+/** The packaged jars: shaded dependencies, licences, and compatibility with another AWS SDK. */
 class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val jars = System.getProperty("cleancut.test.jars").split(',')
   private val (commonJar, lineJar) = (jars.head, jars.last)
@@ -31,7 +31,7 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     new String(jar.getInputStream(jar.getEntry(name)).readAllBytes(), UTF_8)
   }
 
-  test("every class lies under a name of our own") {
+  test("every class is in a package of Cleancut") {
     val classes = (entries ++ entriesOf(lineJar)).filter(_.endsWith(".class"))
     val foreign = classes.filterNot { name =>
       name.startsWith("io/cleancut/") ||
@@ -43,7 +43,7 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(classes.exists(_.startsWith("io/cleancut/shaded/software/amazon/awssdk/services/sts/")))
   }
 
-  test("whatever is loaded by a name in a text file is in the jar") {
+  test("classes that text files refer to are in the jar") {
     val all = entries.toSet
     val lists = all.filter { name =>
       (name.startsWith("META-INF/services/") && !name.endsWith("/")) ||
@@ -55,11 +55,11 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     } yield list -> line
     assert(named.exists(_._2.startsWith("io.cleancut.shaded.")))
     assert(named.filterNot { case (_, name) => all(s"${name.replace('.', '/')}.class") } == Nil)
-    // A list that kept its old name would be read by another SDK, and not by ours.
+    // Another SDK would read a list that kept its original name, and Cleancut's SDK would not.
     assert(lists.filter(_.matches("META-INF/services/(software|org)\\..*")) == Set.empty)
   }
 
-  test("they carry the licence of what is inside, and name it") {
+  test("the jars contain the licences and notices of their dependencies") {
     val text = entries.filter(_.matches("META-INF/(LICENSE|NOTICE).*")).map(textOf).mkString("\n")
     assert(text.contains("Apache License"))
     val inside = Seq("AWS SDK for Java", "Apache HttpComponents", "Reactive Streams")
@@ -69,7 +69,7 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
       assert(entriesOf(lineJar).exists(_.startsWith(s"META-INF/$name")), name)
   }
 
-  test("what knows nothing of Spark is in the jar that all lines share, and nothing twice") {
+  test("code without Spark is in the common jar, and no class is in both jars") {
     val ofSpark = entries.filter { name =>
       Seq("org/apache/spark/", "io/cleancut/files/", "io/cleancut/Cleancut").exists(
         name.startsWith(_)
@@ -80,18 +80,18 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(twice.filterNot(_.startsWith("META-INF/")) == Set.empty)
   }
 
-  test("they are not larger than a wheel should be, which has the second for each line") {
+  test("the jars are small enough for a wheel, which has the second one for each Spark version") {
     assert(new File(commonJar).length < 14500 * 1000)
     assert(new File(lineJar).length < 2500 * 1000)
   }
 
-  test("it works beside another SDK, each with its own classes") {
+  test("the jar works with another SDK on the class path") {
     val sparkJars = System
       .getProperty("java.class.path")
       .split(File.pathSeparator)
       .filter(_.contains(s"pyspark${File.separator}jars"))
     val tests = getClass.getProtectionDomain.getCodeSource.getLocation.getPath
-    // The other SDK comes first, as a cluster's jars do.
+    // The other SDK comes first, like the jars of a cluster.
     val classPath = Seq(System.getProperty("cleancut.test.otherSdk"), commonJar, lineJar) ++
       sparkJars :+ tests
     val builder = new ProcessBuilder(

@@ -2,7 +2,7 @@ package io.cleancut.objectstore
 
 import scala.collection.mutable
 
-/** What happens to the objects of a bucket, told before it happens. */
+/** Receives changes of the objects of a bucket before they take effect. */
 trait BucketWatch {
   def written(name: String, body: Array[Byte], replaced: Option[Array[Byte]]): Unit
   def deleted(name: String): Unit
@@ -12,7 +12,7 @@ trait BucketWatch {
  * The objects of a bucket in memory, with the semantics of S3: each request is one step.
  *
  * @param honoursCondition
- *   whether a conditional write of a name is one
+ *   whether conditional writes of a name observe their condition
  */
 final class SimulatedBucket(watch: BucketWatch, honoursCondition: String => Boolean) {
   private val objects = mutable.TreeMap.empty[String, SimulatedBucket.Stored]
@@ -22,7 +22,7 @@ final class SimulatedBucket(watch: BucketWatch, honoursCondition: String => Bool
     objects(name) = SimulatedBucket.Stored(body, token, nowMs)
   }
 
-  /** Whether there was no such object, so that it was written. */
+  /** Writes an object unless it exists; returns whether it was written. */
   def putIfAbsent(name: String, body: Array[Byte], token: String, nowMs: Long): Boolean = {
     val isFree = !honoursCondition(name) || !objects.contains(name)
     if (isFree) put(name, body, Some(token), nowMs)

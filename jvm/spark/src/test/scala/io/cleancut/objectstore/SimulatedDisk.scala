@@ -3,8 +3,8 @@ package io.cleancut.objectstore
 import scala.collection.mutable
 
 /**
- * The files of a simulated file system. Those that are complete are the objects of a bucket, so
- * that whoever watches it sees each that appears; pending ones lie beside it.
+ * The files of a simulated file system. Complete files are the objects of a bucket, so that its
+ * watch sees them; pending files are stored separately.
  */
 final class SimulatedDisk(bucket: SimulatedBucket) {
   import SimulatedDisk._
@@ -19,7 +19,7 @@ final class SimulatedDisk(bucket: SimulatedBucket) {
     if (isPending(name)) pending(name) = SimulatedBucket.Stored(body, None, nowMs)
     else bucket.put(name, body, None, nowMs)
 
-  /** Whether there was such a file. */
+  /** Moves a file; returns whether it existed. */
   def move(from: String, to: String): Boolean = get(from).exists { stored =>
     write(to, stored.body, stored.modifiedMs)
     delete(from)

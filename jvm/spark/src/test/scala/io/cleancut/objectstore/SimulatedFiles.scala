@@ -15,12 +15,12 @@ import io.cleancut.objectstore.hadoop.{HadoopStore, RenamePublication}
 import io.cleancut.objectstore.s3.{RetryLoop, RetryPolicy, Verdict}
 
 /**
- * A simulated file system of Hadoop as one process sees it. Like Hadoop's own clients it repeats
- * what can be repeated, and a rename whose answer is lost fails.
+ * A simulated Hadoop file system as one process sees it. Like Hadoop's clients it repeats
+ * idempotent calls, and a rename whose response is lost fails.
  *
  * @param isAtomic
- *   whether a rename refuses an existing name in one step, as on HDFS; else it looks first, copies
- *   then, and replaces what has the name by then
+ *   whether a rename refuses an existing target in one step, as on HDFS; otherwise it checks first,
+ *   then copies, and replaces the target
  */
 final class SimulatedFiles(
     disk: SimulatedDisk,
@@ -53,8 +53,8 @@ final class SimulatedFiles(
       progress: Progressable
   ): FSDataOutputStream = {
     val body = new ByteArrayOutputStream {
-      // What is written goes to the file that was opened, once. An answer that is lost does not
-      // make another file of the name after this one has been renamed.
+      // Writes the opened file once. After a lost response, a repeated close does not create
+      // another file under the name, which may have been renamed.
       private var isWritten = false
 
       override def close(): Unit = repeated(RequestKind.Put) {
@@ -73,7 +73,7 @@ final class SimulatedFiles(
       true
     }
 
-  /** In one step. */
+  /** Renames in one step. */
   def move(from: Path, to: Path, overwrite: Boolean): Unit =
     once(RequestKind.Create) {
       if (!overwrite && disk.get(nameOf(to)).isDefined)
@@ -126,7 +126,7 @@ final class SimulatedFiles(
   private def repeated[A](kind: RequestKind)(effect: => A): A =
     loop(kind, "a file")(_ => network.request(kind, () => Try(effect))).get
 
-  /** What takes effect late, and fails then, fails in nobody's face. */
+  /** Sends a request without retries. A failure of a late effect is not reported. */
   private def once[A](kind: RequestKind)(effect: => A): A =
     network.request(kind, () => Try(effect)).get
 
@@ -141,7 +141,7 @@ final class SimulatedFiles(
 object SimulatedFiles {
   private val NoConf = new Configuration(false)
 
-  /** A rename that looks first is a copy most often, and takes its time. */
+  /** Number of requests of a rename that checks first, which is usually a slow copy. */
   private val CopiedPieces = 20
 
   val Root = new Path("sim:///")
@@ -150,7 +150,7 @@ object SimulatedFiles {
 
   private def pathOf(name: String): Path = new Path(Root, name)
 
-  /** The real store over such files: its rename is theirs, or that which Hadoop makes of theirs. */
+  /** The Hadoop store on simulated files, with their atomic rename or Hadoop's default one. */
   def store(files: SimulatedFiles, isAtomic: Boolean, clock: Clock): HadoopStore = {
     val context =
       FileContext.getFileContext(if (isAtomic) new Deciding(files) else new Naive(files), NoConf)

@@ -7,23 +7,23 @@ import scala.collection.mutable
 import io.cleancut.base.Clock
 import io.cleancut.objectstore.s3.{RetryLoop, RetryPolicy, Verdict}
 
-/** What lies between a process and the bucket. */
+/** The network between a process and the bucket. */
 trait SimulatedNetwork {
 
   /**
-   * One attempt at a request. It may wait, throw before or after the effect, or have it take place
-   * later, which is then nobody's answer.
+   * One attempt at a request. It may wait, throw before or after the effect, or delay the effect,
+   * whose response is then lost.
    *
    * @param effect
-   *   what the bucket does; at most once for each call
+   *   effect on the bucket, at most once for each call
    */
   def request[A](kind: RequestKind, effect: () => A): A
 }
 
-/** No answer came, or one that asks to try again. */
+/** A missing response, or one that requests a retry. */
 final class SimulatedFault(message: String) extends IOException(message)
 
-/** The bucket as one process sees it, through the same loop of attempts as the real client. */
+/** The bucket as one process sees it, with the retry loop of the real client. */
 final class SimulatedStore(
     override val location: String,
     bucket: SimulatedBucket,
@@ -44,8 +44,8 @@ final class SimulatedStore(
       def write() = bucket.putIfAbsent(key.name, body, token.text, clock.wallMs())
       if (network.request(RequestKind.Create, () => write())) CreateResult.Created
       else {
-        val found = request(RequestKind.Head, key.name)(bucket.get(key.name))
-        val stored = found.getOrElse(throw new SimulatedFault(s"${key.name} is gone"))
+        val existing = request(RequestKind.Head, key.name)(bucket.get(key.name))
+        val stored = existing.getOrElse(throw new SimulatedFault(s"${key.name} was deleted"))
         if (stored.token.contains(token.text)) CreateResult.Created
         else CreateResult.Exists(stored.token.map(WriterToken(_)))
       }
@@ -92,7 +92,7 @@ final class SimulatedStore(
     here.iterator.map(Listed.Here(_)) ++ below.distinct.map(Listed.Below(_))
   }
 
-  /** Parts are gone with the process that sent them. */
+  /** Drops nothing: parts are lost with the process that sent them. */
   override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = 0
 
   override def delete(keys: Seq[ObjectKey]): Unit =

@@ -6,9 +6,9 @@ import io.cleancut.objectstore.locations.ObjectStores
 import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.S3Server
 
-/** The main class of a process that opens the bucket at an endpoint, and says what came of it. */
+/** The main class of a process that probes the bucket at an endpoint and prints the result. */
 object TlsCheck {
-  val Sound = "the store is sound"
+  val Passed = "the store passed the probe"
   val Retries = "retries: "
 
   def main(args: Array[String]): Unit = {
@@ -17,7 +17,7 @@ object TlsCheck {
     val store = ObjectStores.open(location, settings, sys.error("no Hadoop here"), Clock.System)
     try {
       new WriteProbe(store, Clock.System).run()
-      println(Sound)
+      println(Passed)
     } catch {
       case e: CleancutException =>
         println(e.getMessage)

@@ -9,11 +9,11 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit._
 
-/** An S3 server over TLS whose certificate is of a private authority. */
+/** An S3 server over TLS with a certificate of a private authority. */
 class TlsSuite extends AnyFunSuite {
 
-  /** What a client says that has the JVM's usual options for trust, in a process of its own. */
-  private def said(server: S3Server, trusted: Option[KeyStoreFile]): String = {
+  /** The output of a client in a separate process with the JVM's options for a trust store. */
+  private def outputOf(server: S3Server, trusted: Option[KeyStoreFile]): String = {
     val options = trusted.toSeq.flatMap { store =>
       Seq(
         s"-Djavax.net.ssl.trustStore=${store.path}",
@@ -40,11 +40,13 @@ class TlsSuite extends AnyFunSuite {
     ()
   }
 
-  test("an authority that the JVM trusts will do; without, the error says at once what to set") {
+  test(
+    "a trusted authority is accepted, and an untrusted one fails without retries, with a remedy"
+  ) {
     served("ip:127.0.0.1") { (ca, server) =>
-      val sound = said(server, Some(ca.trustStore))
-      assert(sound.contains(TlsCheck.Sound), sound)
-      val refused = said(server, None)
+      val passed = outputOf(server, Some(ca.trustStore))
+      assert(passed.contains(TlsCheck.Passed), passed)
+      val refused = outputOf(server, None)
       assert(refused.contains("[CLEANCUT_OBJECT_STORE_REFUSED]"), refused)
       assert(refused.contains("its certificate is not trusted"), refused)
       assert(refused.contains("-Djavax.net.ssl.trustStore "), refused)
@@ -54,7 +56,7 @@ class TlsSuite extends AnyFunSuite {
 
   test("a certificate for another host is refused", LongTest) {
     served("dns:elsewhere.example") { (ca, server) =>
-      val refused = said(server, Some(ca.trustStore))
+      val refused = outputOf(server, Some(ca.trustStore))
       assert(refused.contains("[CLEANCUT_OBJECT_STORE_REFUSED]"), refused)
       assert(refused.contains("certificate"), refused)
     }

@@ -10,7 +10,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.s3.{RetryPolicy, S3Store}
 import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer, S3Server}
 
-/** Stores that must not be trusted, made of a good one by a proxy that falsifies. */
+/** Unsafe stores, which a proxy simulates by changing requests and responses. */
 class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
 
   override protected def startServer(): S3Server = S3ProxyServer.start(checkSignatures = false)
@@ -32,23 +32,25 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
   private def always(fault: Fault)(matching: HttpMessage => Boolean) =
     proxy.harm(fault, times = Int.MaxValue)(matching)
 
-  private def leftBehind: Seq[String] = {
+  private def leftovers: Seq[String] = {
     proxy.reset()
     probed(_.list(ObjectPrefix.All).map(_.key.name).toSeq)
   }
 
-  test("a good store passes, with some thirty requests and nothing left") {
+  test("a safe store passes, with about thirty requests and no remaining objects") {
     probed { store =>
       new WriteProbe(store, Clock.System).run()
       val alone = 11
-      // In each race all but one are told whose the object is, and it is read once.
+      // In each race all writers but one request the owner, and the object is read once.
       val ofRaces = store.probeRaces * (4 + 3 + 1)
       assert(store.counts.requests - store.counts.retries == alone + ofRaces, store.counts)
     }
-    assert(leftBehind == Nil)
+    assert(leftovers == Nil)
   }
 
-  test("a store that keeps the framing of a body is refused, with the setting to change") {
+  test(
+    "a store that stores the framing of a body is refused, and the error names the key to change"
+  ) {
     val framed = Fault.Change(request = { request =>
       val frame = s"${request.body.length.toHexString};chunk-signature=0\r\n".getBytes
       request.without("Content-MD5").withBody(frame ++ request.body)
@@ -58,7 +60,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("stateStore.cleancut.s3.dialect"))
     assert(thrown.getMessage.contains("150000 bytes that were put"))
-    assert(leftBehind == Nil)
+    assert(leftovers == Nil)
   }
 
   test("a store that ignores the condition of a create is refused") {
@@ -66,20 +68,20 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE" && blind.strikes >= 3)
     assert(thrown.getMessage.contains("two drivers could both commit"))
-    assert(leftBehind == Nil)
+    assert(leftovers == Nil)
   }
 
-  test("a store that does not give the metadata of an object back is refused") {
-    val forgetful = Fault.Change(answer = _.without("x-amz-meta-cleancut-writer"))
-    always(forgetful)(_.method == "HEAD")
+  test("a store that does not return the metadata of an object is refused") {
+    val withoutMetadata = Fault.Change(answer = _.without("x-amz-meta-cleancut-writer"))
+    always(withoutMetadata)(_.method == "HEAD")
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("metadata"))
-    assert(leftBehind == Nil)
+    assert(leftovers == Nil)
   }
 
-  test("a store that looks for an object before it writes is refused") {
-    // Two writers of an object find none, however late the second one is.
+  test("a store that checks for an object before it writes is refused") {
+    // The first two writers of an object find none, however late the second one is.
     val writers = new ConcurrentHashMap[String, Int]
     val late = Fault.Change(request = { request =>
       if (writers.merge(request.target, 1, _ + _) <= 2) request.without("If-None-Match")
@@ -89,18 +91,18 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("writers create one object at the same time"))
-    assert(leftBehind == Nil)
+    assert(leftovers == Nil)
   }
 
-  test("a store that answers a range with all of the object is refused") {
+  test("a store that returns the complete object for a range is refused") {
     always(Fault.Change(request = _.without("Range")))(_.header("Range").nonEmpty)
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
     assert(thrown.getMessage.contains("the range"))
-    assert(leftBehind == Nil)
+    assert(leftovers == Nil)
   }
 
-  test("a listing that lags is refused") {
+  test("an eventually consistent listing is refused") {
     val empty = Fault.Change(answer = { answer =>
       val xml = new String(answer.body).replaceAll("(?s)<Contents>.*</Contents>", "")
       answer.withBody(xml.getBytes)
@@ -111,7 +113,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     assert(thrown.getMessage.contains("0 of 2 objects"))
   }
 
-  test("a bucket that does not exist is named") {
+  test("the error for a missing bucket names it") {
     val store = S3TestStore.open(proxy.endpoint, "s3://nowhere/q", policy = RetryPolicy(5000))
     try {
       val thrown = intercept[CleancutException](new WriteProbe(store, Clock.System).run())
