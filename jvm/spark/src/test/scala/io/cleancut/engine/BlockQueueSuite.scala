@@ -11,24 +11,24 @@ import io.cleancut.format.FrameKind
 import io.cleancut.format.frame.{BlockScratch, FrameWriter}
 import io.cleancut.testkit.{Frames, Patience, Seeded}
 
-/** Frames whose blocks other threads compress, beside frames whose writer does all by itself. */
+/** Compares frames whose blocks other threads compress with frames that one thread writes. */
 class BlockQueueSuite extends AnyFunSuite with Seeded {
   private val identity = Frames.delta(Frames.version(2), Some(Frames.version(1)))
 
-  test("a frame has the bytes that it has when its writer compresses it") {
+  test("a frame has the same bytes as one that its writer compresses") {
     forSeeds(20) { random =>
       val raw = blocks(random, count = random.nextInt(12))
       assert(queued(raw).toSeq == written(raw).toSeq)
     }
   }
 
-  test("many frames at once keep their blocks apart") {
+  test("concurrent frames do not mix their blocks") {
     val threads = Executors.newFixedThreadPool(8)
     try {
       val frames = for (seed <- 1 to 48) yield threads.submit { () =>
         val random = new Random(seed)
         val raw = blocks(random, count = 10)
-        // Some give up half-way, and their buffers go to others.
+        // Some frames are abandoned, and their buffers are reused.
         if (seed % 3 == 0) abandoned(raw, random.nextInt(10))
         queued(raw).toSeq == written(raw).toSeq
       }
@@ -36,14 +36,14 @@ class BlockQueueSuite extends AnyFunSuite with Seeded {
     } finally threads.shutdown()
   }
 
-  test("a stream that fails ends the frame, and no buffer is given back twice") {
+  test("a failed stream ends the frame, and no buffer is released twice") {
     val random = new Random(7)
     val raw = blocks(random, count = 10)
     val full = new OutputStream {
       private var left = 2
       override def write(byte: Int): Unit = ()
       override def write(bytes: Array[Byte], offset: Int, length: Int): Unit = {
-        // The header and its identity, and no block.
+        // Accepts the header and the identity, and no block.
         left -= 1
         if (left < 0) throw new IOException("full")
       }
@@ -60,7 +60,7 @@ class BlockQueueSuite extends AnyFunSuite with Seeded {
     borrowed.foreach(_.giveBack())
   }
 
-  test("a kill that comes while a block is waited for does not stop the frame, and is not lost") {
+  test("an interrupt during the wait for a block does not stop the frame, and is not lost") {
     val raw = blocks(new Random(3), count = 8)
     val ended = new CountDownLatch(1)
     @volatile var bytes = Array.emptyByteArray

@@ -69,7 +69,7 @@ class CheckedMemorySuite extends AnyFunSuite {
     refused(memory.putLong(address, 1L))
   }
 
-  test("memory is freed once, and as large as it was taken") {
+  test("memory is freed once, with its allocated size") {
     val address = memory.allocate(64)
     refused(memory.free(address + 8, 56))
     memory.free(address, 64)
@@ -79,13 +79,13 @@ class CheckedMemorySuite extends AnyFunSuite {
     RawMemory.free(other, 64)
   }
 
-  test("memory that was never written holds no zeros") {
+  test("memory that was never written has no zeros") {
     allocated(4096) { address =>
       assert((0L until 4096L by 8L).forall(i => memory.getLong(address + i) != 0L))
     }
   }
 
-  test("what is live is counted") {
+  test("live allocations are counted") {
     val before = memory.liveAllocations
     allocated(8)(_ => allocated(8)(_ => assert(memory.liveAllocations == before + 2)))
     assert(memory.liveAllocations == before)

@@ -12,27 +12,27 @@ import io.cleancut.testkit.{Blob, Frames, Patience, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
 /**
- * One thread writes, seals, aborts and goes back to older versions, as tasks do; another reads
- * versions at the same time, as maintenance and compaction do. What the reader finds must be the
- * version, whole and right.
+ * One thread writes, seals, aborts and rewinds to older versions, as tasks do. Another thread reads
+ * versions concurrently, as maintenance and compaction do. The reader must find exactly the rows of
+ * the version.
  */
 class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
   import ConcurrentReadsSuite._
 
   for (mode <- TestMemory.modes) {
-    test(s"a base that is written beside a writer holds its version, in $mode memory") {
+    test(s"a base that is written during changes has the rows of its version, in $mode memory") {
       forSeeds(3) { random =>
         TestMemory.using(mode) { owned =>
           val writer = new Writer(random, owned)
-          beside(writer) { () =>
+          readDuring(writer) { () =>
             val log = writer.log
             val based = log.pin(log.latest.number)(v => v -> baseOf(log, v))
             for ((version, frame) <- based) {
               val read = OneFamily.newLog(owned)
               frame.foreach(_.read((reader, scratch) => read.load(reader, scratch)))
-              val found = rowsOf(read, owned.memory)
+              val rows = rowsOf(read, owned.memory)
               read.release()
-              assert(version.id.forall(id => writer.versions.get(id) == found))
+              assert(version.id.forall(id => writer.versions.get(id) == rows))
             }
             based.isDefined
           }
@@ -41,12 +41,14 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
       }
     }
 
-    test(s"a log that was copied beside a writer serves the same versions, in $mode memory") {
+    test(
+      s"a log that is copied concurrently with a writer serves the same versions, in $mode memory"
+    ) {
       forSeeds(3) { random =>
         TestMemory.using(mode) { owned =>
           val writer = new Writer(random, owned)
           var last = Option.empty[Compaction]
-          beside(writer) { () =>
+          readDuring(writer) { () =>
             last.foreach(_.abandon())
             val copy =
               new Compaction(writer.log, _ => None, owned.memory, owned.account, stepRecords = 7)
@@ -73,7 +75,7 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a reader that holds a log keeps its memory after the owner has let go") {
+  test("a reader of a log keeps its memory after the owner has released it") {
     TestMemory.using("checked") { owned =>
       val log = OneFamily.newLog(owned)
       val key = Blob.of(1, 2, 3)
@@ -90,26 +92,26 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a task goes on when the copy that followed it is given up") {
+  test("a task continues when the copy that follows it is abandoned") {
     TestMemory.using("raw") { owned =>
       val log = OneFamily.newLog(owned)
       val key = Blob.of(1, 2, 3)
       log.put(Blob.bytes(key), Blob.bytes(key))
       val thread = Executors.newSingleThreadExecutor()
       try {
-        val givingUp = thread.submit(new Runnable {
+        val abandoning = thread.submit(new Runnable {
           override def run(): Unit = for (i <- 0 until 200000)
             log.followWith(if (i % 2 == 0) () => () else null)
         })
-        while (!givingUp.isDone) log.publish()
-        givingUp.get()
+        while (!abandoning.isDone) log.publish()
+        abandoning.get()
       } finally thread.shutdown()
       log.release()
     }
   }
 
-  /** Reads in a thread of its own while the writer writes, until enough reads had a version. */
-  private def beside(writer: Writer)(read: () => Boolean): Unit = {
+  /** Reads in another thread while the writer writes, until enough reads had a version. */
+  private def readDuring(writer: Writer)(read: () => Boolean): Unit = {
     writer.run(epochs = 20)
     val thread = Executors.newSingleThreadExecutor()
     try {
@@ -142,7 +144,7 @@ object ConcurrentReadsSuite {
       .toMap
   }
 
-  /** Changes a log epoch by epoch; `versions` has the rows of each version that it sealed. */
+  /** Changes a log epoch by epoch; `versions` has the rows of each sealed version. */
   private class Writer(random: Random, owned: TestMemory.Owned) {
     val log = OneFamily.newLog(owned)
     val versions = new ConcurrentHashMap[String, Rows]
@@ -179,7 +181,8 @@ object ConcurrentReadsSuite {
       log.seal(version, keep = 3)
     }
 
-    // Where a reader holds rows that would go, a provider loads another log; here the task seals.
+    // If a reader holds rows that would be dropped, a provider loads another log. Here the task
+    // seals.
     private def rewind(to: StateLog.Version): Unit =
       if (log.tryRewindTo(to)) rows = to.id.fold[Rows](Map.empty)(versions.get)
       else seal()

@@ -6,22 +6,22 @@ import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 
-/** What a delta says of a key that an epoch changed more than once. */
+/** The records of a delta for a key that an epoch changed more than once. */
 class DeltaWriterSuite extends AnyFunSuite {
   import DeltaWriterSuite._
 
-  test("the last change of a key, unless all are to be kept") {
+  test("a delta has the last change of a key, or all changes if configured") {
     val twice = Seq(Put("a", 1), Put("a", 2), Put("b", 3), Remove("b"))
     assert(delta(Nil, twice) == Seq(Put("a", 2), Remove("b")))
     assert(delta(Nil, twice, keepsReplaced = true) == twice)
   }
 
-  test("a list is added to where it had no values before, and replaced where it had") {
+  test("values are added to a list, and replace it after a removal") {
     val added = Seq(Merge("a", 1), Merge("a", 2))
     assert(delta(Nil, added) == added)
     assert(delta(Seq(Put("a", 0), Remove("a")), added) == added)
     assert(delta(Seq(Put("a", 0)), added) == added)
-    // The removal is left out, so what follows it has to do its work.
+    // The removal is omitted, so the next record has to replace the list.
     assert(delta(Seq(Put("a", 0)), Remove("a") +: added) == Seq(Put("a", 1), Merge("a", 2)))
     val all = delta(Seq(Put("a", 0)), Remove("a") +: added, keepsReplaced = true)
     assert(all == Remove("a") +: added)
@@ -76,17 +76,17 @@ class DeltaWriterSuite extends AnyFunSuite {
 
   private def changes(frame: Frames.Frame): Seq[Change] = frame.read { (reader, scratch) =>
     val records = new FrameRecords(reader, scratch)
-    val found = Seq.newBuilder[Change]
+    val changes = Seq.newBuilder[Change]
     while (records.advance()) {
       val key = records.key.toArray(Memory.access).map(_.toChar).mkString
       def value = records.value.toArray(Memory.access).head.toInt
-      found += (records.operation match {
+      changes += (records.operation match {
         case RecordOperation.Put   => Put(key, value)
         case RecordOperation.Merge => Merge(key, value)
         case _                     => Remove(key)
       })
     }
-    found.result()
+    changes.result()
   }
 
   private def bytes(key: String): Bytes = Blob.bytes(Blob.of(key.getBytes("US-ASCII").toSeq: _*))

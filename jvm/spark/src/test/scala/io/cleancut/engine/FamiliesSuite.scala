@@ -10,11 +10,14 @@ import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Blob
 
-/** Several column families in one log, of one value or of many for each key, that come and go. */
+/**
+ * Several column families in one log, with one or several values per key, that are created and
+ * dropped.
+ */
 class FamiliesSuite extends AnyFunSuite with Seeded {
 
   for (mode <- TestMemory.modes)
-    test(s"families hold what a map for each of them holds, in $mode memory") {
+    test(s"families have the rows of a map for each of them, in $mode memory") {
       var attached = 0
       forSeeds(40) { random =>
         TestMemory.using(mode) { owned =>
@@ -26,7 +29,7 @@ class FamiliesSuite extends AnyFunSuite with Seeded {
       assert(attached > 0 || sys.env.contains("CLEANCUT_SEED"))
     }
 
-  test("a list of a hundred thousand values is read, compacted and loaded in its order") {
+  test("a list of a hundred thousand values is read, compacted and loaded in order") {
     TestMemory.using("checked") { owned =>
       val machine = new FamiliesMachine(new Random(1), owned)
       machine.growList(100000)
@@ -36,7 +39,7 @@ class FamiliesSuite extends AnyFunSuite with Seeded {
   }
 }
 
-/** The log and, for each family by name, the values of each key. */
+/** The log, and the values of each key for each family by name. */
 final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) extends Assertions {
   import FamiliesMachine._
   import owned.{account, memory}
@@ -49,7 +52,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   private var chains = Map.empty[Long, Vector[Frames.Frame]]
   private var attempts = 0
 
-  /** How often the log was one whose base had not been read. */
+  /** Number of logs whose base was not read yet. */
   var attached = 0
 
   private var delta: Delta = begin()
@@ -218,16 +221,16 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
     assert(log.allKeys == state.values.map(_.size.toLong).sum)
     assert(log.deadBytes >= 0)
     served.foreach { case (version, rows) =>
-      val found = log.find(version.number, version.id).get
-      verifyState(rows, name => found.part(name).map(p => p.family.table -> p.mark.end))
+      val stored = log.find(version.number, version.id).get
+      verifyState(rows, name => stored.part(name).map(p => p.family.table -> p.mark.end))
     }
   }
 
   private def verifyState(expected: State, open: String => Option[(Table, Int)]): Unit =
     for (name <- FamilyNames) {
-      val found = open(name)
-      assert(found.isDefined == expected.contains(name))
-      found.foreach { case (table, bound) => verifyFamily(name, table, bound, expected(name)) }
+      val opened = open(name)
+      assert(opened.isDefined == expected.contains(name))
+      opened.foreach { case (table, bound) => verifyFamily(name, table, bound, expected(name)) }
     }
 
   private def verifyFamily(name: String, table: Table, bound: Int, rows: Rows): Assertion = {
@@ -280,7 +283,7 @@ private object FamiliesMachine {
   def schemaOf(name: String): FamilySchema =
     FamilySchema(0, name, "{}", "{}", "{}", name.endsWith("lists"), name.startsWith("$"))
 
-  /** The delta of an epoch; if families come or go, the last frame that was begun counts. */
+  /** The delta of an epoch; if families are created or dropped, the last frame counts. */
   final class Delta(log: StateLog, val target: StateVersion, keepsReplaced: Boolean) {
     private val parent = log.latest.id.map(StateVersion(log.latest.number, _))
     var frame: Frames.Open = _

@@ -3,7 +3,7 @@ package io.cleancut.engine
 import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.testkit.Blob.Blob
 
-/** Few places, the last one among them, so that many keys of tests share one. */
+/** An order with few places, including the last one, so that many keys share a place. */
 class FirstByteRank(memory: Memory) extends KeyOrder {
   private var rank = 0L
 

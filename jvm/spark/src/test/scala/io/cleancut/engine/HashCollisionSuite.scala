@@ -7,11 +7,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.engine.memory.{Bytes, KeyHash, Memory, RawMemory}
 import io.cleancut.testkit.TestMemory
 
-/** Keys whose hashes are the same, which one in some ten thousand of a large store's keys has. */
+/** Keys with equal hashes, as about one in ten thousand keys of a large store has. */
 class HashCollisionSuite extends AnyFunSuite {
   import HashCollisionSuite._
 
-  test("two keys of one hash are told apart by puts, gets, removals and scans in order") {
+  test("puts, gets, removals and ordered scans distinguish two keys with one hash") {
     for (mode <- TestMemory.modes) TestMemory.using(mode) { owned =>
       val table = new Table(owned.memory, owned.account, "colliding", Some(new OnePlace))
       for (pair <- twins; key <- pair) table.put(bytes(key), bytes(key))
@@ -32,7 +32,7 @@ class HashCollisionSuite extends AnyFunSuite {
     }
   }
 
-  test("an abort brings back the one of two keys of one hash that it took away") {
+  test("an abort restores the removed one of two keys with one hash") {
     TestMemory.using("checked") { owned =>
       val table = new Table(owned.memory, owned.account, "colliding", Some(new OnePlace))
       for (pair <- twins) table.put(bytes(pair.head), bytes(pair.head))
@@ -65,7 +65,7 @@ class HashCollisionSuite extends AnyFunSuite {
 
 object HashCollisionSuite {
 
-  /** Pairs of keys with one hash: of so many numbers, about forty have a twin. */
+  /** Pairs of keys with one hash; about forty exist among these numbers. */
   private lazy val twins: Seq[Seq[Long]] = (0L until 600000L)
     .groupBy { key =>
       val at = bytes(key)

@@ -7,11 +7,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.engine.memory.{Bytes, HashLimit, KeyHash, MemoryAccount, RawMemory, SeededHash}
 import io.cleancut.testkit.{CheckedMemory, TestMemory}
 
-/** Keys that are chosen such that all have one hash. Accesses to memory are counted, not time. */
+/** Keys of an attacker that all have one hash. The suite counts memory accesses, not time. */
 class HashFloodingSuite extends AnyFunSuite {
   import HashFloodingSuite._
 
-  test("chosen keys have one hash, and the seeded hash of each seed spreads them") {
+  test("chosen keys have one hash, and each seed of the seeded hash spreads them") {
     val memory = RawMemory
     val keys = Seq.tabulate(1000)(i => bytes(ChosenKeys.key(i.toLong)))
     val hashes = keys.map(k => KeyHash.hash64(memory, k.base, k.offset, k.length))
@@ -23,7 +23,7 @@ class HashFloodingSuite extends AnyFunSuite {
   }
 
   for (isOrdered <- Seq(false, true))
-    test(s"puts and gets of chosen keys read as little as of other keys, ordered $isOrdered") {
+    test(s"puts and gets of chosen keys need as few reads as other keys, ordered $isOrdered") {
       val limit = HashLimit.process
       val others = readsPerKey(spread, isOrdered, limit)
       val chosen = readsPerKey(ChosenKeys.key, isOrdered, limit)
@@ -33,7 +33,7 @@ class HashFloodingSuite extends AnyFunSuite {
       assert(unlimited > 100 * others)
     }
 
-  test("an index is seeded once its limit is exceeded, and keys that are not chosen never are") {
+  test("an index is seeded when its limit is exceeded, which ordinary keys never do") {
     for ((keyOf, isSeeded) <- Seq((ChosenKeys.key _, true), (plain _, false)))
       TestMemory.using("fast") { owned =>
         val table = new Table(owned.memory, owned.account, "keys")
@@ -67,7 +67,7 @@ object HashFloodingSuite {
   private val Keys = 3000
   private val Spread = 0x9e3779b97f4a7c15L
 
-  private def bytes(of: Array[Byte]) = Bytes.of(of)
+  private def bytes(array: Array[Byte]) = Bytes.of(array)
 
   final private class CountedReads extends CheckedMemory(RawMemory) {
     var reads = 0L

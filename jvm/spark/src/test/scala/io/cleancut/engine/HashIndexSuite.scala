@@ -8,13 +8,14 @@ import io.cleancut.engine.memory.Bytes
 import io.cleancut.testkit.{Seeded, TestMemory}
 
 /**
- * The index beside a map, with hashes and tags that collide, and full buckets at the table's end.
+ * Compares the index with a map, with colliding hashes and tags, and full buckets at the end of the
+ * table.
  */
 class HashIndexSuite extends AnyFunSuite with Seeded {
   import HashIndexSuite._
 
   for ((name, hashOf) <- Hashes)
-    test(s"an index finds just what was inserted and not deleted, with $name hashes") {
+    test(s"an index finds exactly the inserted entries that were not deleted, with $name hashes") {
       forSeeds(20) { random =>
         using { pairs =>
           for (_ <- 0 until 2000) random.nextInt(10) match {
@@ -27,7 +28,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
       }
     }
 
-  test("an index refuses to delete what is no slot of an entry") {
+  test("an index refuses to delete a slot without an entry") {
     TestMemory.using("checked") { owned =>
       val index = new HashIndex(owned.memory, owned.account)
       index.reserve()
@@ -38,7 +39,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("an index from which all was deleted is empty") {
+  test("an index is empty after all entries are deleted") {
     forSeeds(10) { random =>
       using { pairs =>
         for (_ <- 0 until 500) pairs.insert(random.nextInt(8) << 29)
@@ -51,7 +52,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("an entry far from its home is found when those before it are gone") {
+  test("an entry far from its home is found after the entries before it are deleted") {
     forSeeds(5) { random =>
       using { pairs =>
         for (_ <- 0 until 3000) pairs.insert(-1)
@@ -63,7 +64,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("room that was reserved is not taken again while it is filled") {
+  test("reserved memory is not allocated again while it is filled") {
     TestMemory.using("checked") { owned =>
       val index = new HashIndex(owned.memory, owned.account)
       index.reserve(10000L)
@@ -79,7 +80,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("an index stays at most as full as it says") {
+  test("an index observes its fill limit") {
     using { pairs =>
       for (i <- 0 until 5000) {
         pairs.insert(i * 0x9e3779b9)
@@ -97,7 +98,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
 
 object HashIndexSuite {
 
-  /** How to make a hash of a random number: any, few that all begin at one end, all one. */
+  /** Hashes of a random number: random, crowded at one end, or all equal. */
   private val Hashes: Seq[(String, Int => Int)] = Seq(
     "random" -> identity,
     "crowded" -> (n => (n & 3) - 2),
@@ -106,7 +107,7 @@ object HashIndexSuite {
     "equally tagged" -> (_ << 7)
   )
 
-  /** Refs by their hash, in an index and in a map. */
+  /** Refs by hash, in an index and in a map. */
   private class Pairs(val index: HashIndex) {
     private val hashes = mutable.LinkedHashMap.empty[Int, Int]
     private var refs = 0

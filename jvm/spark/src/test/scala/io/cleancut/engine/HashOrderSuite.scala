@@ -7,7 +7,7 @@ import io.cleancut.engine.memory.{KeyHash, RawMemory}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 
 class HashOrderSuite extends AnyFunSuite with Seeded {
-  test("a radix sort by the upper half orders as unsigned numbers, and keeps every entry") {
+  test("a radix sort by the upper half has unsigned order, and keeps all entries") {
     forSeeds(30) { random =>
       val entries = Array.fill(random.nextInt(3000))(random.nextLong())
       val count = if (entries.isEmpty) 0 else random.nextInt(entries.length + 1)
@@ -17,7 +17,7 @@ class HashOrderSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("the rows of a version come once each, in the order of their hashes") {
+  test("the rows of a version are returned once, in the order of their hashes") {
     forSeeds(10) { random =>
       TestMemory.using("checked") { owned =>
         val log = OneFamily.newLog(owned)
@@ -27,17 +27,17 @@ class HashOrderSuite extends AnyFunSuite with Seeded {
         keys.slice(50, 300).foreach(key => log.put(Blob.bytes(key), Blob.bytes(Blob.of(2))))
         log.seal(Frames.version(1), keep = 2)
         keys.slice(200, 400).foreach(key => log.remove(Blob.bytes(key)))
-        val found = Seq.newBuilder[Blob.Blob]
+        val returned = Seq.newBuilder[Blob.Blob]
         val hashes = Seq.newBuilder[Long]
         val runRows = 1 + random.nextInt(600)
         new HashOrder(owned.memory, log.latest.view, log.latest.mark, runRows).foreach {
-          (of, record) =>
+          (hash, record) =>
             val key = Blob.keyAt(owned.memory, record)
-            found += key
-            hashes += Integer.toUnsignedLong(of)
+            returned += key
+            hashes += Integer.toUnsignedLong(hash)
         }
         log.release()
-        val rows = found.result()
+        val rows = returned.result()
         assert(rows.size == keys.size - 50 && rows.toSet == keys.drop(50).toSet)
         assert(hashes.result() == rows.map(hash).sorted)
       }

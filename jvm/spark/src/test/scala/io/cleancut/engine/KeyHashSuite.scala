@@ -6,7 +6,7 @@ import io.cleancut.engine.memory.{KeyHash, Memory, RawMemory, SeededHash}
 import io.cleancut.testkit.{Blob, Seeded, TestMemory}
 
 class KeyHashSuite extends AnyFunSuite with Seeded {
-  test("a key has one hash, wherever its bytes lie") {
+  test("a key has one hash, wherever its bytes are stored") {
     forSeeds(50) { random =>
       TestMemory.using("checked") { owned =>
         val key = Blob.random(random, random.nextInt(70))
@@ -26,7 +26,7 @@ class KeyHashSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("keys that differ in one bit, or in their length by a zero, differ in their hashes") {
+  test("keys that differ in one bit, or by a trailing zero, have different hashes") {
     forSeeds(20) { random =>
       val key = Blob.random(random, 1 + random.nextInt(40))
       val flipped =
@@ -44,10 +44,10 @@ class KeyHashSuite extends AnyFunSuite with Seeded {
     }
     val counts = homes.groupBy(identity).map(_._2.size)
     assert(counts.size == 256)
-    assert(counts.min > 20 && counts.max < 130, s"64 are expected, $counts found")
+    assert(counts.min > 20 && counts.max < 130, s"expected 64 keys per bucket: $counts")
   }
 
-  test("the seeded hash has the vectors that its authors published") {
+  test("the seeded hash matches the published test vectors") {
     val seeded = new SeededHash(0x0706050403020100L, 0x0f0e0d0c0b0a0908L)
     val expected = Map(
       0 -> 0x726fdb47dd0e0e31L,

@@ -12,7 +12,7 @@ import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob.Lists
 import io.cleancut.testkit.Frames.Frame
 
-/** The frames that a [[LogMachine]] has written, as chains by the id of the version they make. */
+/** The frames that a [[LogMachine]] has written, as chains by the id of their version. */
 final private[engine] class LogFiles(memory: Memory) extends Assertions {
   private val chains = mutable.Map.empty[String, Seq[Frame]]
 
@@ -30,7 +30,7 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
     base
   }
 
-  /** No block exceeds the limit, unless it has only one record. */
+  /** Checks that no block with several records exceeds the limit. */
   private def verifyBlocks(base: Frame, maxBytes: Int): Unit = base.read { (reader, _) =>
     var records = reader.nextBlock()
     while (records > 0) {
@@ -39,7 +39,7 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
     }
   }
 
-  /** A delta without records that follows `parent`, and states these totals. */
+  /** A delta after `parent` without records, with these totals. */
   def emptyDelta(parent: StateVersion, totals: FamilyTotals): Frame = {
     val target = Frames.version(parent.number + 1)
     Frames.write(Frames.delta(target, Some(parent))) {
@@ -47,11 +47,11 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
     }
   }
 
-  /** Applies the frames in order; the trailers' counts are compared on the way. */
+  /** Applies the frames in order, and compares the counts of their trailers. */
   def load(frames: Seq[Frame], into: StateLog): Unit =
     frames.foreach(frame => frame.read((reader, scratch) => into.load(reader, scratch)))
 
-  /** The same, with the base left on file; whether there is one. */
+  /** Applies the frames without reading the base; returns whether there is one. */
   def attach(frames: Seq[Frame], into: StateLog): Boolean = {
     val base = frames.headOption.filter(_.identity.parent.isEmpty).flatMap(_.open())
     base.foreach(into.attach)
@@ -59,7 +59,9 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
     base.isDefined
   }
 
-  /** The frames make just these rows. `into` is an empty log, and freed afterwards. */
+  /**
+   * Checks that the frames contain exactly these rows. `into` is an empty log, which is released.
+   */
   def verifyLoads(frames: Seq[Frame], rows: Lists, into: StateLog): Unit =
     try {
       load(frames, into)

@@ -13,9 +13,9 @@ import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob.Lists
 
 /**
- * Drives a [[StateLog]] through random steps beside a plain map for each version, and compares the
- * two all the time. The log is used as a provider uses it: versions are sealed with a delta, tasks
- * abort, are retried on older versions, or find another log that was loaded from frames.
+ * Applies random steps to a [[StateLog]] and to a plain map for each version, and compares them
+ * after each step. The log is used as by a provider: versions are sealed with a delta, and tasks
+ * abort, are retried on older versions, or use another log that was loaded from frames.
  */
 final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) extends Assertions {
   import LogMachine._
@@ -40,10 +40,10 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private var compaction = Option.empty[Compaction]
   private var attempts = 0
 
-  /** How often the log was one whose base had not been read. */
+  /** Number of logs whose base was not read yet. */
   var attached = 0
 
-  /** Whether the index of the last log has changed its hash. */
+  /** Whether the index of the last log has a seeded hash. */
   var isSeeded = false
 
   private var delta = newDelta()
@@ -66,15 +66,15 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     case n if n < 89 => rewind(random.nextInt(served.size))
     case n if n < 90 => verifyPin()
     case n if n < 92 => verifyBase()
-    case n if n < 94 => if (random.nextBoolean()) reload() else takeIn()
+    case n if n < 94 => if (random.nextBoolean()) reload() else readBase()
     case n if n < 95 => startCompaction()
     case n if n < 96 => if (random.nextBoolean()) follow() else restart()
     case n if n < 98 => settle()
     case _           => verify()
   }
 
-  /** As a thread does that reads on while no task is in the store. */
-  private def takeIn(): Unit = {
+  /** Reads part of the base, as a background thread does while no task uses the store. */
+  private def readBase(): Unit = {
     log.readNext(random.nextInt(3))
     verifySizes()
   }
@@ -85,7 +85,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       assert(log.remove(Blob.bytes(key)) == rows.contains(key))
       rows -= key
     } else if (hasLists && random.nextBoolean()) {
-      // Seldom a list becomes longer than a slot of the log, of values that are shorter.
+      // Some lists of shorter values become longer than a slot of the log.
       if (random.nextInt(60) == 0)
         for (_ <- 0 until 12) append(key, 70000 + random.nextInt(60000))
       else append(key, valueLength())
@@ -105,7 +105,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     rows += key -> (rows.getOrElse(key, Vector.empty) :+ value)
   }
 
-  /** A step or several of the copy, after changes that the task may still take back. */
+  /** Runs steps of the copy, after changes that the task may still abort. */
   private def follow(): Unit = compaction.foreach { copy =>
     val steps = random.nextInt(6)
     if ((0 until steps).exists(_ => copy.follow()) && random.nextBoolean()) {
@@ -126,14 +126,14 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def verifyGet(): Unit = {
     val key = pool(random.nextInt(pool.size))
     val (version, bound) = anyVersion()
-    val found = log.find(Blob.bytes(key), bound)
+    val record = log.find(Blob.bytes(key), bound)
     val row =
-      if (found == 0L) None else Some(Blob.keyAt(memory, found) -> log.values(memory, found))
+      if (record == 0L) None else Some(Blob.keyAt(memory, record) -> log.values(memory, record))
     assert(row == version.get(key).map(key -> _))
     ()
   }
 
-  /** What is there now, or a version that is served, with the bound of its readers. */
+  /** The current rows or those of a served version, with the limit of its readers. */
   private def anyVersion(): (Lists, Int) =
     if (random.nextBoolean()) (rows, Record.NoBound)
     else {
@@ -169,8 +169,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     val keep = random.nextInt(5)
     val before = log.latest
     log.seal(version, keep)
-    // Keys that were gone before the oldest version are forgotten, and scans in order find them no
-    // more. A task has no older scan open.
+    // Keys that were removed before the oldest version are purged, and ordered scans no longer
+    // return them. A task has no older scan open.
     val oldest = if (log.versions.head.number < before.number) log.versions.head else before
     val (gone, kept) = scans.partition { scan =>
       (scan.log eq log) && scan.isOrdered &&
@@ -190,7 +190,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     new files.Delta(log, Frames.version(log.latest.number + 1, attempts))
   }
 
-  /** An abort, if it goes to the last version; else a task that is tried again. */
+  /** Rewinds to a version: the last one for an abort, an older one for a retried task. */
   private def rewind(to: Int): Unit = {
     val version = served(to)
     val mark = markOf(version)
@@ -205,7 +205,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     begin()
   }
 
-  /** While another thread reads a version, the log can be rewound to it and no further. */
+  /** Checks that the log cannot be rewound beyond a version that another thread reads. */
   private def verifyPin(): Unit = {
     val pinned = served(random.nextInt(served.size))
     val read = log.pin(pinned.number) { version =>
@@ -231,7 +231,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def maxBlockBytes(): Int =
     if (random.nextBoolean()) BlockEncoder.MaxBytes else 1 << (6 + random.nextInt(16))
 
-  /** Another executor, or a new process: what it has is what the frames say. */
+  /** Loads the last version from frames, as another executor or a new process does. */
   private def reload(): Unit = {
     rewind(served.size - 1)
     val version = served.last
@@ -247,13 +247,13 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       served = Vector(version)
       if (random.nextInt(8) == 0) verifyWrongTotals(target)
       begin()
-      // What is left of a base is read by what follows, or by this.
+      // The rest of a base is read by later steps, or here.
       verifySizes()
       if (random.nextInt(3) == 0) verify()
     }
   }
 
-  /** A new process, which finds a base of the last version. */
+  /** Starts a new process that finds a base of the last version. */
   private def restart(): Unit = {
     seal()
     served.last.stateVersion.foreach { target =>
@@ -262,7 +262,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     reload()
   }
 
-  /** Totals that are not those of the rows are found at the latest with the last block. */
+  /** Checks that wrong totals are detected at the latest with the last block. */
   private def verifyWrongTotals(target: StateVersion): Unit = {
     val right = log.contents.totals
     val wrong =
@@ -270,7 +270,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       else right.copy(bytes = right.bytes + 8)
     for ((totals, isRight) <- Seq(right -> true, wrong -> false)) {
       val loaded = newLog()
-      val found =
+      val error =
         try {
           files.attach(files.chain(target.id) :+ files.emptyDelta(target, totals), loaded)
           for (_ <- 0 until random.nextInt(3)) loaded.readNext(1)
@@ -278,7 +278,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
           None
         } catch { case e: CleancutException => Some(e.getErrorId) }
         finally loaded.release()
-      assert(found == (if (isRight) None else Some("CLEANCUT_FRAME_CORRUPTED")))
+      assert(error == (if (isRight) None else Some("CLEANCUT_FRAME_CORRUPTED")))
     }
   }
 
@@ -286,7 +286,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     log.complete()
     val copy = new Compaction(log, order, memory, account, stepRecords = 1 + random.nextInt(20))
     log.followWith(() => ())
-    // The writer goes on while the copy is made.
+    // The writer continues during the copy.
     val isDone = copy.copyOldest { () =>
       for (_ <- 0 until random.nextInt(30)) change()
       true
@@ -295,7 +295,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     if (random.nextInt(8) == 0) copy.abandon() else compaction = Some(copy)
   }
 
-  /** The task leaves the store, so that a copy that was made can take the log's place. */
+  /** Replaces the log by its copy, because no task uses the store. */
   private def settle(): Unit = {
     rewind(served.size - 1)
     compaction.foreach { copy =>
@@ -342,7 +342,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
 
 private[engine] object LogMachine {
 
-  // Lengths that are no multiple of eight, none at all, and one that the first page does not take.
+  // Lengths that are no multiple of eight, zero, and one that exceeds the first page.
   private val KeyLengths = Vector(8, 1, 3, 7, 9, 15, 16, 24, 33, 100, 0) ++ Vector.fill(11)(20) ++
     Vector(70003) ++ Vector.fill(25)(12)
 

@@ -14,13 +14,13 @@ import io.cleancut.testkit.Seeded
 class MappedFilesSuite extends AnyFunSuite with Seeded {
   import MappedFilesSuite._
 
-  test("what goes beyond the bound lies in files, which have no name and go with their pages") {
+  test("memory above the limit is in unnamed files, which are deleted with their pages") {
     withDirectory { directory =>
       val account = MemoryAccount.over(RawMemory)
       account.limit(10 * Page, () => directory)
       val child = account.child()
       val pages = Seq.fill(40)(child.allocate(Page))
-      // The rows leave a quarter of the bound to the indexes.
+      // A quarter of the limit is reserved for the indexes.
       assert(account.residentBytes == 7 * Page && account.mappedBytes == 33 * Page)
       assert(Files.list(directory).count() == 0)
       val index = child.allocateIndex(3 * Page)
@@ -31,7 +31,7 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("mapped memory keeps what is written while pages come and go") {
+  test("mapped memory keeps its content while pages are allocated and freed") {
     withDirectory { directory =>
       forSeeds(3) { random =>
         val account = MemoryAccount.over(RawMemory)
@@ -63,7 +63,7 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a process does not grow when state beyond the bound comes and goes") {
+  test("a process does not grow while state above the limit is allocated and freed") {
     withDirectory { directory =>
       val account = MemoryAccount.over(RawMemory)
       account.limit(0L, () => directory)
@@ -82,7 +82,7 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("small pieces share pages, nobody's over another's, and give them back") {
+  test("small pieces share pages without overlaps, and release them") {
     withDirectory { directory =>
       forSeeds(3) { random =>
         val files = new MappedFiles(() => directory)
@@ -102,7 +102,7 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
             files.free(address, size)
             held -= address
           }
-        // Less than an eighth of each piece is lost; and a page of each size is open.
+        // Less than an eighth of each piece is unused, and one page of each size is open.
         assert(files.sizeBytes < held.values.sum * 9 / 8 + (16 + 13 + 16) * Page)
         held.foreach { case (address, size) => files.free(address, size) }
         assert(files.isEmpty)
@@ -110,7 +110,7 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a directory that is not there is an error that names what to do") {
+  test("the error for a missing directory names the key to set") {
     val account = MemoryAccount.over(RawMemory)
     account.limit(0L, () => Paths.get("/nowhere/at/all"))
     val thrown = intercept[CleancutException](account.allocate(Page))
@@ -131,7 +131,7 @@ object MappedFilesSuite {
     ()
   }
 
-  /** How many pieces of the address space of this process are files of a directory. */
+  /** Number of mappings of this process for files of a directory. */
   private def mappings(directory: Path): Long =
     Using.resource(Files.lines(Paths.get("/proc/self/maps"))) { lines =>
       lines.filter(_.contains(directory.toString)).count()

@@ -4,7 +4,7 @@ import io.cleancut.engine.memory.{Bytes, HashLimit, Memory}
 import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 
-/** Logs with a single column family, used as if the log were its table. */
+/** Logs with a single column family, with the methods of its table. */
 object OneFamily {
   val Schema: FamilySchema = FamilySchema(0, "default", "{}", "{}", "{}", isMultiValued = true)
 
@@ -24,7 +24,7 @@ object OneFamily {
 
   implicit class AsTable(log: StateLog) {
 
-    /** Going back to the empty store takes the family away; it is declared again, as Spark does. */
+    /** The family. A rewind to the empty store drops it, so it is declared again, as Spark does. */
     def only: StateLog.Family = log.declare(Schema)
 
     def contents: Table = only.table
@@ -37,7 +37,7 @@ object OneFamily {
 
     def find(key: Bytes, bound: Int): Long = contents.find(key, bound)
 
-    /** Of the key whose newest record is at this address, oldest first. */
+    /** The values of the key whose newest record is at this address, oldest first. */
     def values(memory: Memory, newest: Long): Vector[Blob.Blob] =
       contents.valuesAt(newest).toVector.map(Blob.valueAt(memory, _))
 

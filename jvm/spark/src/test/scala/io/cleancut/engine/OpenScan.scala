@@ -7,7 +7,7 @@ import io.cleancut.engine.memory.Memory
 import io.cleancut.testkit.Blob
 import io.cleancut.testkit.Blob.{Blob, Lists}
 
-/** A scan that a test keeps open across later changes, and the rows that it still has to give. */
+/** A scan that a test keeps open across later changes, with the rows that it must still return. */
 abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows: Lists)
     extends Assertions {
   require(log.retain(), "the log has been freed")
@@ -17,7 +17,7 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
   /** The scan reads nothing at or above this ref. */
   def end: Int
 
-  /** Whether the scan finds its rows by the indexes. */
+  /** Whether the scan uses the indexes. */
   def isOrdered: Boolean
 
   protected def advance(): Boolean
@@ -26,7 +26,7 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
   protected def verifyRow(key: Blob, values: Vector[Blob]): Assertion =
     assert(rest.get(key).contains(values), "a row does not belong in the scan")
 
-  /** Takes up to `count` rows; false when the scan has ended, all its rows having been right. */
+  /** Checks up to `count` rows; returns false at the end of the scan. */
   def take(count: Int): Boolean = {
     var left = count
     var more = true
@@ -34,7 +34,7 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
       more = advance()
       if (more) {
         val key = Blob.keyAt(memory, address)
-        assert(!seen(key), s"a key came twice in $this")
+        assert(!seen(key), s"duplicate key in $this")
         seen += key
         verifyRow(key, log.values(memory, address))
         rest -= key
@@ -47,7 +47,7 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
   def close(): Unit = log.release()
 }
 
-/** A scan over all rows of a version, or of what was there when it was opened. */
+/** A scan over all rows of a version, or of the rows at its start. */
 final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Lists, bound: Int)
     extends OpenScan(memory, log, rows) {
   private val scan = log.scan(bound)
@@ -57,7 +57,7 @@ final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Li
   override protected def address: Long = scan.address
 }
 
-/** A scan over the rows of one rank in a version, or of what was there when it was opened. */
+/** A scan over the rows of one rank in a version, or of the rows at its start. */
 final private[engine] class OpenRankScan(
     memory: Memory,
     log: StateLog,

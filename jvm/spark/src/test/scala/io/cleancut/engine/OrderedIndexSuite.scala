@@ -14,7 +14,7 @@ class OrderedIndexSuite extends AnyFunSuite with Seeded {
   import OrderedIndexSuite._
 
   for ((name, entries) <- Orders)
-    test(s"an index holds the entries of a sorted set, inserted $name") {
+    test(s"an index has the entries of a sorted set, inserted $name") {
       forSeeds(4) { random =>
         using { both =>
           entries(random).foreach(both.insert)
@@ -23,7 +23,7 @@ class OrderedIndexSuite extends AnyFunSuite with Seeded {
       }
     }
 
-  test("an index holds the entries of a sorted set through inserts and removals") {
+  test("an index has the entries of a sorted set after inserts and removals") {
     forSeeds(10) { random =>
       using { both =>
         for (_ <- 0 until 6000)
@@ -33,7 +33,7 @@ class OrderedIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("an index that ran empty has given its nodes back, and fills again") {
+  test("an empty index has released its nodes, and can be filled again") {
     using { both =>
       val random = new Random(1)
       for (_ <- 0 until 3) {
@@ -47,52 +47,52 @@ class OrderedIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a queue, filled at one end and emptied at the other, does not grow") {
+  test("an index that is used as a queue does not grow") {
     using { both =>
-      var most = 0L
+      var maxBytes = 0L
       for (ref <- 1 to 50000) {
         both.insert(Entry(ref.toLong, 0L, ref))
         if (ref > 500) both.remove(Entry(ref - 500L, 0L, ref - 500))
-        if (ref == 5000) most = both.usedBytes
+        if (ref == 5000) maxBytes = both.usedBytes
       }
-      assert(both.usedBytes <= most * 2)
+      assert(both.usedBytes <= maxBytes * 2)
       both.verify(new Random(1))
     }
   }
 
-  test("a scan in pieces goes on after the last one, whatever was inserted and removed") {
+  test("a scan in pieces continues after the last piece, despite inserts and removals") {
     forSeeds(20) { random =>
       using { both =>
         for (_ <- 0 until 500) both.insert(any(random))
         val before = both.refs(1L)
         val piece = new OrderedEntries(1 + random.nextInt(9))
-        var found = Vector.empty[Int]
+        var scanned = Vector.empty[Int]
         val from = new Place(1L, 0L)
         val to = new Place(2L, 0L)
         both.index.fill(from, to, piece)
         while (piece.size > 0) {
-          found ++= refsOf(piece)
+          scanned ++= refsOf(piece)
           for (_ <- 0 until 20) both.insert(any(random))
           for (_ <- 0 until 20) both.removeAny(random)
           both.index.fill(from, to, piece)
         }
-        assert(found == found.distinct)
+        assert(scanned == scanned.distinct)
         val kept = before.filter(both.refs(1L).toSet)
-        assert(kept.forall(found.toSet))
+        assert(kept.forall(scanned.toSet))
       }
     }
   }
 
-  test("an entry that bounds a node is found beside a first child that took smaller ones") {
+  test("the boundary entry of a node is found after smaller entries joined its first child") {
     using { both =>
-      // Descending, so that every split leaves the first bound behind as it was.
+      // Descending, so that each split keeps the first boundary.
       for (ref <- Count to 1 by -1) both.insert(Entry(0L, 0L, ref))
       for (ref <- 1 to Count) both.remove(Entry(0L, 0L, ref))
       both.verify(new Random(1))
     }
   }
 
-  test("removing an entry that is not there is refused") {
+  test("the removal of a missing entry is refused") {
     using { both =>
       both.insert(Entry(1L, 2L, 5))
       for (other <- Seq(Entry(1L, 2L, 6), Entry(1L, 1L, 5), Entry(2L, 2L, 5)))
@@ -116,7 +116,7 @@ object OrderedIndexSuite {
     def key: Bytes = Bytes.of(ByteBuffer.allocate(16).putLong(major).putLong(minor).array)
   }
 
-  /** All numbers are unsigned: those with the highest bit come last. */
+  /** An order of unsigned numbers: those with the highest bit are last. */
   private val InOrder: Ordering[Entry] = (a, b) => {
     val byMajor = java.lang.Long.compareUnsigned(a.major, b.major)
     val byMinor = java.lang.Long.compareUnsigned(a.minor, b.minor)
@@ -125,7 +125,7 @@ object OrderedIndexSuite {
     else Integer.compareUnsigned(a.ref, b.ref)
   }
 
-  // Makes a hash of a ref, so that each entry can be seen to keep its own.
+  // Derives a hash from a ref, to check that each entry keeps its hash.
   private val HashFactor = 0x9e3779b9
 
   private def refsOf(piece: OrderedEntries): Seq[Int] = (0 until piece.size).map { i =>
@@ -142,7 +142,7 @@ object OrderedIndexSuite {
     "with few places" -> (random => Seq.fill(Count)(any(random))),
     "with one place" -> (random => Seq.fill(Count)(Entry(Long.MinValue, -1L, random.nextInt()))),
     "with one major number" -> (random => Seq.fill(Count)(Entry(-1L, random.nextLong(), 1))),
-    // As far from even as they can be: most majors lie near one end of any stretch of them.
+    // Maximally uneven: most majors are near one end of any range.
     "crowded at powers of two" -> { random =>
       Seq.fill(Count) {
         val power = 1L << random.nextInt(64)
@@ -207,7 +207,7 @@ object OrderedIndexSuite {
       assert(index.size == entries.size)
       assert(between(new Place(0L, 0L), null) == entries.toSeq.map(_.ref))
       val majors = entries.toSeq.groupMap(_.major)(_.ref)
-      majors.take(100).foreach { case (major, found) => assert(refs(major) == found) }
+      majors.take(100).foreach { case (major, expected) => assert(refs(major) == expected) }
       for (_ <- 0 until 20) verifyRange(any(random), any(random))
     }
 

@@ -11,7 +11,7 @@ import io.cleancut.testkit.{EndlessMemory, Seeded, TestMemory}
 class PagedLogSuite extends AnyFunSuite with Seeded {
   import PagedLogSuite._
 
-  test("a log gives back what was appended to it, in order") {
+  test("a log returns its records in order") {
     forSeeds(20) { random =>
       using { writer =>
         for (_ <- 0 until 300) writer.append(anySize(random.nextInt(1000)))
@@ -20,7 +20,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a log cut to any mark holds what it held then") {
+  test("a log that is truncated to a mark has the records of the mark") {
     forSeeds(10) { random =>
       using { writer =>
         for (_ <- 0 until 200) writer.append(anySize(random.nextInt(1000)))
@@ -32,7 +32,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("appending after a cut disturbs nothing before it") {
+  test("appends after a truncation do not change earlier records") {
     forSeeds(20) { random =>
       using { writer =>
         for (_ <- 0 until 60) {
@@ -44,7 +44,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a record larger than a page lies in one piece") {
+  test("a record larger than a page is contiguous") {
     using { writer =>
       val sizes = Seq(16, Slot, 24, Slot + 8, 3 * Slot - 8, 8, 3 * Slot, 16, 2 * Slot + 16)
       (sizes ++ sizes.reverse).foreach(writer.append)
@@ -59,7 +59,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a view does not show what was appended later") {
+  test("a view does not have later records") {
     forSeeds(10) { random =>
       using { writer =>
         for (_ <- 0 until 40) writer.append(anySize(random.nextInt(1000)))
@@ -74,7 +74,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a page that was reserved over several slots shows each record that begins in it") {
+  test("a page that is reserved over several slots returns each record that begins in it") {
     TestMemory.using("checked") { owned =>
       val log = new PagedLog(owned.account, "reserved")
       val size = 1000
@@ -93,7 +93,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a log tells how much room it has left") {
+  test("a log returns its remaining capacity") {
     val account = MemoryAccount.over(new EndlessMemory)
     val log = new PagedLog(account, "room")
     val room = log.roomBytes
@@ -102,7 +102,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     log.free()
   }
 
-  test("a small log takes little memory") {
+  test("a small log requires little memory") {
     TestMemory.using("checked") { owned =>
       val log = new PagedLog(owned.account, "small")
       log.append(64)
@@ -111,7 +111,7 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a full log refuses to grow, and its end still lies beyond its last record") {
+  test("a full log refuses to grow, and its end is still after its last record") {
     val account = MemoryAccount.over(new EndlessMemory)
     val log = new PagedLog(account, "full")
     var last = log.append(Slot - 8)
@@ -148,7 +148,7 @@ object PagedLogSuite {
     case n           => 16 + 8 * (n % 20)
   }
 
-  /** Appends records that carry their own number at both ends. */
+  /** Appends records that have their number at both ends. */
   private class Writer(owned: TestMemory.Owned) {
     import owned.memory
 

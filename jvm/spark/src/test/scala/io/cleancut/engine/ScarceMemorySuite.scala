@@ -10,9 +10,9 @@ import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, ScarceMemory, Seeded}
 import io.cleancut.testkit.Blob.Rows
 
-/** A table whose memory, or the disk under it, comes to an end in the midst of a change. */
+/** A table that runs out of memory or disk space during a change. */
 class ScarceMemorySuite extends AnyFunSuite with Seeded {
-  test("a change that finds no memory is not made, and what was before can be gone back to") {
+  test("a change without memory has no effect, and the table can be rolled back") {
     var refused = 0
     forSeeds(10) { random =>
       val machine = new ScarceTable(random)
@@ -20,12 +20,12 @@ class ScarceMemorySuite extends AnyFunSuite with Seeded {
       machine.free()
       refused += machine.refused
     }
-    info(s"$refused changes found no memory")
+    info(s"$refused changes had no memory")
     assert(refused > 10)
   }
 }
 
-/** A table in order, and what it holds: in all, and at its mark. */
+/** An ordered table, with its rows and the rows at its mark. */
 final private class ScarceTable(random: Random) extends Assertions {
   private val memory = new ScarceMemory
   private val account = MemoryAccount.over(memory)
@@ -35,7 +35,7 @@ final private class ScarceTable(random: Random) extends Assertions {
   private var atMark = rows
   var refused = 0
 
-  /** Keys are put until memory ends; then all is there that was put, and what was at the mark. */
+  /** Puts keys until memory is exhausted, then checks the rows and those at the mark. */
   def change(): Unit = {
     if (random.nextInt(4) == 0) {
       mark = table.mark()
@@ -69,9 +69,9 @@ final private class ScarceTable(random: Random) extends Assertions {
   private def verify(): Assertion = {
     assert(table.keys == rows.size)
     val scan = table.scan(new Place(0L, 0L), null, Record.NoBound)
-    var found: Rows = Map.empty
+    var scanned: Rows = Map.empty
     while (scan.advance())
-      found += Blob.keyAt(memory, scan.address) -> Blob.valueAt(memory, scan.address)
-    assert(found == rows)
+      scanned += Blob.keyAt(memory, scan.address) -> Blob.valueAt(memory, scan.address)
+    assert(scanned == rows)
   }
 }

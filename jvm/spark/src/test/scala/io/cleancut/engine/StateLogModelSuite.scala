@@ -9,7 +9,7 @@ class StateLogModelSuite extends AnyFunSuite with Seeded {
   private var seeded = 0
 
   for (mode <- TestMemory.modes)
-    test(s"a log holds what a map for each version holds, in $mode memory") {
+    test(s"a log has the rows of a map for each version, in $mode memory") {
       forSeeds(if (mode == "checked") 60 else 120) { random =>
         TestMemory.using(mode) { owned =>
           val machine = new LogMachine(random, owned)
@@ -20,7 +20,7 @@ class StateLogModelSuite extends AnyFunSuite with Seeded {
       }
     }
 
-  test("some logs began with an unread base, and some indexes changed their hash") {
+  test("some logs began with an unread base, and some indexes were seeded") {
     info(s"$attached unread bases, $seeded logs with a seeded index")
     assert((attached > 0 && seeded > 0) || sys.env.contains("CLEANCUT_SEED"))
   }

@@ -32,11 +32,11 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a row beyond the limit is refused, and the log is as it was") {
+  test("a row above the limit is refused, and the log is unchanged") {
     using { (log, owned) =>
       val key = Blob.of(1)
       log.put(Blob.bytes(key), Blob.bytes(key))
-      // Only the length is looked at: nothing lies at this address.
+      // Only the length is read: this address has no data.
       val tooLong = new Bytes().pointTo(null, 8L, Table.MaxRowBytes.toInt)
       val refused = intercept[CleancutException](log.put(Blob.bytes(key), tooLong))
       assert(refused.errorId == "CLEANCUT_ROW_TOO_LARGE")
@@ -44,7 +44,7 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("removing what is not there records nothing") {
+  test("the removal of a missing key adds no record") {
     using { (log, _) =>
       val key = Blob.of(1)
       assert(!log.remove(Blob.bytes(key)))
@@ -56,7 +56,7 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a log that starts at a version goes on from there, and only an empty one can") {
+  test("only an empty log can start at a version, and continues from it") {
     using { (log, _) =>
       log.startAt(7L, Some(Frames.version(7).id))
       assert(log.versions.map(_.number) == Seq(7L))
@@ -68,7 +68,7 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a frame can be loaded without its keys, values or records being whole words") {
+  test("a frame is loaded if its keys, values or records are not multiples of a word") {
     using { (log, owned) =>
       val keys = (0 until 40).map(n => Blob.of(Seq.fill(n)(n.toByte): _*))
       keys.foreach(key => log.put(Blob.bytes(key), Blob.bytes(key)))
@@ -83,31 +83,31 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a copy that is not wanted any more ends early, and takes nothing with it") {
+  test("a cancelled copy ends early and releases its memory") {
     using { (log, owned) =>
       for (i <- 0 until 20000)
         log.put(Blob.bytes(Blob.of(i.toByte, (i >> 8).toByte)), Blob.bytes(Blob.of(1)))
       log.seal(Frames.version(1), keep = 1)
-      var asked = 0
+      var polls = 0
       val copy = new Compaction(log, _ => None, owned.memory, owned.account)
       assert(!copy.copyOldest { () =>
-        asked += 1
-        asked < 3
+        polls += 1
+        polls < 3
       })
-      assert(asked == 3)
+      assert(polls == 3)
       copy.abandon()
     }
   }
 
-  test("compaction is due when garbage takes as much as the room that is left") {
+  test("compaction is due when garbage is as large as the remaining capacity") {
     val gib = 1L << 30
     assert(!Compaction.isShortOfRoom(deadBytes = 0L, roomBytes = 0L))
-    // Of 32 GiB, 20 are live.
+    // 20 of 32 GiB are live.
     assert(!Compaction.isShortOfRoom(deadBytes = 5 * gib, roomBytes = 7 * gib))
     assert(Compaction.isShortOfRoom(deadBytes = 6 * gib, roomBytes = 6 * gib))
   }
 
-  test("compaction is due when more than half of the log is garbage, and not for little") {
+  test("compaction is due when more than half of a log is garbage, except for small logs") {
     using { (log, _) =>
       val value = Blob.random(new scala.util.Random(1), 2000)
       def round(): Unit =
@@ -132,7 +132,7 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     OneFamily.newLog(owned)
 
   private def valueOf(log: StateLog, owned: TestMemory.Owned, key: Blob): Option[Blob] = {
-    val found = log.find(Blob.bytes(key), Record.NoBound)
-    if (found == 0L) None else Some(Blob.valueAt(owned.memory, found))
+    val record = log.find(Blob.bytes(key), Record.NoBound)
+    if (record == 0L) None else Some(Blob.valueAt(owned.memory, record))
   }
 }

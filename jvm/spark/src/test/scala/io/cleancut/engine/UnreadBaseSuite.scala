@@ -13,11 +13,11 @@ import io.cleancut.format.frame.{BaseFrame, FamilyTotals, FrameBytes}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
-/** A log that begins with a base on file, of which it reads what is asked for. */
+/** A log that begins with a base in a file and reads its blocks on demand. */
 class UnreadBaseSuite extends AnyFunSuite with Seeded {
   import UnreadBaseSuite._
 
-  test("a key is read with its block, and no other block with it") {
+  test("a read of a key reads its block and no other") {
     TestMemory.using("checked") { owned =>
       val rows = rowsOf(new Random(1), 2000)
       val source = new Counted(baseOf(rows, owned, blockBytes = 1000).bytes)
@@ -35,7 +35,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a log is given back with part of its base unread") {
+  test("a log is released with part of its base unread") {
     TestMemory.using("checked") { owned =>
       val rows = rowsOf(new Random(2), 500)
       val source = new Counted(baseOf(rows, owned, blockBytes = 300).bytes)
@@ -46,7 +46,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a log is rewound to where it was empty, with part of its base unread") {
+  test("a log is rewound to the empty store with part of its base unread") {
     TestMemory.using("checked") { owned =>
       val rows = rowsOf(new Random(3), 500)
       val source = new Counted(baseOf(rows, owned, blockBytes = 300).bytes)
@@ -59,7 +59,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a block that cannot be read is an error each time, and nothing of it is kept") {
+  test("an unreadable block is an error at each read, and is not cached") {
     TestMemory.using("checked") { owned =>
       val rows = rowsOf(new Random(4), 2000)
       val source = new Counted(baseOf(rows, owned, blockBytes = 1000).bytes)
@@ -73,7 +73,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("damage at any byte is found when it is opened, or by whoever reads the block") {
+  test("corruption of any byte is detected when the base is opened or the block is read") {
     val rows = rowsOf(new Random(5), 60)
     TestMemory.using("checked") { owned =>
       val frame = baseOf(rows, owned, blockBytes = 400)
@@ -82,7 +82,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
         val damaged = frame.bytes.clone()
         damaged(at) = (damaged(at) ^ (1 << (at % 8))).toByte
         val log = OneFamily.newLog(owned)
-        val found =
+        val error =
           try
             BaseFrame.open(frame.request, new Counted(damaged)) match {
               case Some(base) =>
@@ -90,7 +90,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
                 val thrown = intercept[CleancutException](log.complete())
                 later += 1
                 Some(thrown)
-              // The format's version is damaged, or the kind: what reads a whole frame says so.
+              // The format version or the kind is corrupted, which only a complete read detects.
               case None => None
             }
           catch {
@@ -98,18 +98,18 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
               atOnce += 1
               Some(e)
           } finally log.release()
-        found.foreach { e =>
+        error.foreach { e =>
           val ids =
             Set("CLEANCUT_FRAME_CORRUPTED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
           assert(ids(e.getErrorId), s"at byte $at")
         }
-        assert(found.isDefined || at == VersionAt, s"at byte $at")
+        assert(error.isDefined || at == VersionAt, s"at byte $at")
       }
       assert(atOnce > 100 && later > 500)
     }
   }
 
-  test("a frame that is cut short is no base to be opened") {
+  test("a truncated base cannot be opened") {
     val rows = rowsOf(new Random(6), 60)
     TestMemory.using("checked") { owned =>
       val frame = baseOf(rows, owned, blockBytes = 400)
@@ -120,7 +120,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a list larger than a page of the log is scanned, copied and written again") {
+  test("a list larger than a page of the log is scanned, copied and rewritten") {
     TestMemory.using("fast") { owned =>
       val keys = Seq(1, 2, 3).map(i => Blob.of(i.toByte))
       val log = OneFamily.newLog(owned)
@@ -144,7 +144,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a list larger than the limit of a block is split, and read back in its order") {
+  test("a list larger than a block is split, and read back in order") {
     TestMemory.using("fast") { owned =>
       val key = Blob.of(1)
       val log = OneFamily.newLog(owned)
@@ -160,7 +160,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
       }
       assert(blocks.size >= 7)
       assert(blocks.forall { case (records, bytes) => records == 1 || bytes <= 2000 })
-      assert(frame.open().isEmpty, "the blocks of a split list have no place in the index")
+      assert(frame.open().isEmpty, "the blocks of a split list are not in the index")
       val restored = OneFamily.newLog(owned)
       frame.read((reader, scratch) => restored.load(reader, scratch))
       verifyLists(restored, owned, Seq(key), 100)
@@ -168,8 +168,8 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  for ((what, wrong) <- Seq("keys" -> FamilyTotals(1L, 0L), "bytes" -> FamilyTotals(0L, 8L)))
-    test(s"wrong $what in the totals of a delta are an error once the base has been read") {
+  for ((total, wrong) <- Seq("keys" -> FamilyTotals(1L, 0L), "bytes" -> FamilyTotals(0L, 8L)))
+    test(s"wrong $total in the totals of a delta are an error after the base has been read") {
       TestMemory.using("fast") { owned =>
         val rows = rowsOf(new Random(7), 500)
         val log = OneFamily.newLog(owned)
@@ -190,13 +190,13 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
       }
     }
 
-  test("a compaction that misses a key fails, and leaves the log as it is") {
+  test("a compaction that misses a key fails, and the log is unchanged") {
     TestMemory.using("fast") { owned =>
       val rows = rowsOf(new Random(8), 100)
       val log = OneFamily.newLog(owned)
       rows.foreach { case (key, value) => log.put(Blob.bytes(key), Blob.bytes(value)) }
       log.seal(Target, keep = 1)
-      // As if a later record had replaced it, which no scan returns.
+      // The record appears to be replaced by a later one, so no scan returns it.
       val lost = log.find(Blob.bytes(rows.keys.head), Record.NoBound)
       Record.setNext(owned.memory, lost, log.latest.mark.end - 1)
       val compaction = new Compaction(log, _ => None, owned.memory, owned.account)
@@ -207,7 +207,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a copy whose totals are not those of its log is never served") {
+  test("a copy with other totals than its log is never served") {
     TestMemory.using("fast") { owned =>
       val log = OneFamily.newLog(owned)
       val keys = (1 to 20).map(i => Blob.of(i.toByte))
@@ -217,7 +217,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
       assert(compaction.copyOldest(() => true))
       keys.foreach(key => log.merge(Blob.bytes(key), Blob.bytes(key)))
       log.seal(Frames.version(8), keep = 2)
-      // The value that was added last becomes one that was replaced.
+      // The last value appears to be replaced.
       val lost = log.find(Blob.bytes(keys.last), Record.NoBound)
       Record.setNext(owned.memory, lost, PagedLog.FirstRef)
       assert(intercept[IllegalStateException](compaction.catchUp()).getMessage.contains("expected"))
@@ -250,8 +250,8 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
   }
 
   private def get(log: StateLog, owned: TestMemory.Owned, key: Blob.Blob): Option[Blob.Blob] = {
-    val found = log.find(Blob.bytes(key), Record.NoBound)
-    Option.when(found != 0L)(Blob.valueAt(owned.memory, found))
+    val record = log.find(Blob.bytes(key), Record.NoBound)
+    Option.when(record != 0L)(Blob.valueAt(owned.memory, record))
   }
 
   private def request(rows: Rows) = Frames
@@ -276,13 +276,13 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
 object UnreadBaseSuite {
   private val Target = Frames.version(7)
 
-  /** Of the version in the header: 1 is one without an index. */
+  /** Offset of the version in the header; version 1 has no index. */
   private val VersionAt = 4
 
   private def rowsOf(random: Random, count: Int): Rows =
     Seq.fill(count)(Blob.random(random, 20) -> Blob.random(random, random.nextInt(30))).toMap
 
-  /** Bytes in memory that count how often they are read, and may cease to be there. */
+  /** Bytes in memory that count reads and may become unreadable. */
   private class Counted(bytes: Array[Byte]) extends FrameBytes {
     var reads = 0
     var isBroken = false
@@ -291,7 +291,7 @@ object UnreadBaseSuite {
     override def length: Long = bytes.length.toLong
 
     override def read(offset: Long, into: Array[Byte], count: Int): Unit = {
-      if (isBroken) throw new IOException("the disk is gone")
+      if (isBroken) throw new IOException("the disk is unreadable")
       reads += 1
       System.arraycopy(bytes, offset.toInt, into, 0, count)
     }
