@@ -18,9 +18,11 @@ import io.cleancut.engine.memory.Memory
 import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.Patience
 
-/** Epochs of many blocks, which other threads compress and copy while tasks write, fail and end. */
+/**
+ * Epochs with many blocks, which other threads compress and copy while tasks write, fail and end.
+ */
 class BusyEpochsSuite extends AnyFunSuite {
-  test("stores whose tasks fail and abort amid their blocks hold what was committed, and no more") {
+  test("stores have exactly the committed rows after tasks fail and abort between blocks") {
     val threads = Executors.newFixedThreadPool(4)
     try {
       val stores = for (seed <- 1 to 8) yield {
@@ -31,7 +33,7 @@ class BusyEpochsSuite extends AnyFunSuite {
     } finally threads.shutdown()
   }
 
-  test("epochs that change each key three times, one after the other, leave no garbage behind") {
+  test("epochs that change each key three times leave no garbage") {
     val setup = Providers.setup()
     val provider = setup.open()
     val count = 5000L
@@ -53,7 +55,7 @@ class BusyEpochsSuite extends AnyFunSuite {
     assert(peak < (24L << 20), s"peak was $peak bytes")
   }
 
-  test("keys with a prefix of words are told from those with another, nulls included") {
+  test("prefixes of fixed-length columns are distinguished, including nulls") {
     val schema = StructType(
       Seq(StructField("a", IntegerType), StructField("b", DoubleType), StructField("c", LongType))
     )
@@ -68,16 +70,16 @@ class BusyEpochsSuite extends AnyFunSuite {
     } yield (a, b)
     for ((a, b) <- columns; (otherA, otherB) <- columns) {
       val wanted = prefixOf(InternalRow(a, b)).copy()
-      val found = keyOf(InternalRow(otherA, otherB, 5L)).copy()
-      // As Spark itself compares rows: by their bytes.
+      val candidate = keyOf(InternalRow(otherA, otherB, 5L)).copy()
+      // Spark compares rows by their bytes.
       val isSame = prefixOf(InternalRow(otherA, otherB)) == wanted
-      assert(order.prefixStretch(wanted).accepts(found) == isSame, s"$a $b $otherA $otherB")
+      assert(order.prefixStretch(wanted).accepts(candidate) == isSame, s"$a $b $otherA $otherB")
     }
   }
 
   private def epochs(random: Random): Unit = {
     val setup = Providers.setup()
-    // A projection serves one thread.
+    // A projection is not thread-safe.
     val keyOf = UnsafeProjection.create(KeySchema)
     val valueOf = UnsafeProjection.create(ValueSchema)
     var provider = setup.open()
@@ -87,7 +89,7 @@ class BusyEpochsSuite extends AnyFunSuite {
       val task = new Tasks.Attempt(attempt)
       val store = task(provider.getStore(version))
       var changed = expected
-      // About 100 bytes each: up to eight blocks, and sometimes none.
+      // About 100 bytes each, so zero to eight blocks.
       for (_ <- 0 until random.nextInt(10000)) {
         val id = random.nextInt(4000).toLong
         val key = keyOf(InternalRow(id, UTF8String.fromString("n")))

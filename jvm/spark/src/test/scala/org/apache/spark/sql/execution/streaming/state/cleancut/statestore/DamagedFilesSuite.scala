@@ -14,8 +14,8 @@ import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 
 /**
- * Every file of a store, damaged in every way: reading a version that needs it fails with an error
- * that names it, by the file system's checksum or by our own; all other versions are read.
+ * Corrupted files of a store. A read of a version that requires the file fails with an error that
+ * names it, by the checksum of the file system or of the frame. All other versions are readable.
  */
 class DamagedFilesSuite extends AnyFunSuite {
   import DamagedFilesSuite._
@@ -35,13 +35,13 @@ class DamagedFilesSuite extends AnyFunSuite {
   }
 
   for (damage <- Damages; keepsSum <- Seq(true, false)) {
-    val sum = if (keepsSum) "beside its checksum file" else "without a checksum file"
-    test(s"a file that is ${damage.what}, $sum, is found and named") {
+    val sum = if (keepsSum) "with its checksum file" else "without a checksum file"
+    test(s"a file that is ${damage.name}, $sum, is detected and named") {
       for (name <- Seq("2.delta", "5.delta", "6.delta", "3.base")) withClue(s"$name: ") {
         val setup = copyOf(intact)
         val victim = file(setup, name)
         val before = Files.readAllBytes(victim)
-        damage.act(victim, setup)
+        damage.apply(victim, setup)
         if (!keepsSum) Files.deleteIfExists(sumOf(victim))
         assert(!Files.readAllBytes(victim).sameElements(before))
         verify(setup, name) { error =>
@@ -52,20 +52,20 @@ class DamagedFilesSuite extends AnyFunSuite {
     }
   }
 
-  test("a checksum file that is damaged or gone never makes a wrong result") {
+  test("a corrupted checksum file never causes a wrong result") {
     for (cut <- Seq(0, 3, 8, 11); name <- Seq("2.delta", "6.delta", "3.base")) {
       val setup = copyOf(intact)
       val sum = sumOf(file(setup, name))
       Files.write(sum, Files.readAllBytes(sum).take(cut))
       for (v <- 1L to Latest) readOrError(setup, v) match {
-        case Right(found) => assert(found == expected(v))
-        case Left(error)  =>
-          assert(needs(v, name) && error.errorId == "CLEANCUT_FRAME_CORRUPTED", s"$name at $v")
+        case Right(rows) => assert(rows == expected(v))
+        case Left(error) =>
+          assert(requires(v, name) && error.errorId == "CLEANCUT_FRAME_CORRUPTED", s"$name at $v")
       }
     }
   }
 
-  for ((what, content) <- Notes) test(s"a note at the root that is $what is refused by its name") {
+  for ((problem, content) <- Notes) test(s"a format object that is $problem is refused and named") {
     val setup = copyOf(intact)
     val note = setup.directory.resolve("cleancut/format.json")
     Files.deleteIfExists(sumOf(note))
@@ -81,7 +81,7 @@ class DamagedFilesSuite extends AnyFunSuite {
     assert(readOrError(setup, 0) == Right(Map.empty))
   }
 
-  test("a note that does not fit its checksum file is refused by its name") {
+  test("a format object that does not match its checksum file is refused and named") {
     val setup = copyOf(intact)
     val note = setup.directory.resolve("cleancut/format.json")
     Files.writeString(note, Files.readString(note).replace("cleancut", "cleencut"))
@@ -91,7 +91,7 @@ class DamagedFilesSuite extends AnyFunSuite {
   }
 
   for (name <- Seq("1.delta", "2.delta", "5.delta", "6.delta"))
-    test(s"a file $name that is gone is missed by every version that needs it") {
+    test(s"a missing file $name is an error for each version that requires it") {
       val setup = copyOf(intact)
       Files.delete(file(setup, name))
       verify(setup, name) { error =>
@@ -100,15 +100,15 @@ class DamagedFilesSuite extends AnyFunSuite {
       }
     }
 
-  test("a base that is gone is no loss while its deltas are there") {
+  test("a missing base is no error while its deltas exist") {
     val setup = copyOf(intact)
     Files.delete(file(setup, "3.base"))
     for (v <- 0L to Latest) assert(readOrError(setup, v) == Right(expected(v)))
   }
 
-  test("a provider that met damage serves the versions before it, and writes on from them") {
+  test("a provider with a corrupted version serves earlier versions, and continues from them") {
     val setup = copyOf(intact)
-    Damages.head.act(file(setup, "6.delta"), setup)
+    Damages.head.apply(file(setup, "6.delta"), setup)
     val provider = setup.open()
     intercept[SparkException](provider.getStore(6))
     intercept[SparkException](provider.getReadStore(6))
@@ -117,21 +117,24 @@ class DamagedFilesSuite extends AnyFunSuite {
     assert(readOrError(setup, 6) == Right(expected(5) + (60L -> 60L)))
   }
 
-  /** Versions that need the file fail so; all others are read, and nothing is left in memory. */
+  /**
+   * Checks that versions that require the file fail, all others are readable, and all memory is
+   * freed.
+   */
   private def verify(setup: Setup, name: String)(check: CleancutException => Assertion): Unit = {
     def left(): Long = {
       val usedBytes = MemoryAccount.process.usedBytes
       for (v <- 0L to Latest) withClue(s"version $v: ")(readOrError(setup, v) match {
-        case Right(found) => assert(!needs(v, name) && found == expected(v))
-        case Left(error)  =>
-          assert(needs(v, name), error)
+        case Right(rows) => assert(!requires(v, name) && rows == expected(v))
+        case Left(error) =>
+          assert(requires(v, name), error)
           check(error)
       })
       MemoryAccount.process.usedBytes - usedBytes
     }
-    // Threads of the suite before may still be at it; what is left by this comes each time.
-    val found = Iterator.continually(left()).take(Tries).takeWhile(_ != 0L).toSeq
-    assert(found.size < Tries, s"each try has left bytes: $found")
+    // Threads of an earlier suite may still run; bytes that this suite leaves recur each time.
+    val leaks = Iterator.continually(left()).take(Attempts).takeWhile(_ != 0L).toSeq
+    assert(leaks.size < Attempts, s"each attempt has left bytes: $leaks")
     ()
   }
 
@@ -143,7 +146,7 @@ class DamagedFilesSuite extends AnyFunSuite {
           Iterator
             .iterate[Throwable](e)(_.getCause)
             .takeWhile(_ != null)
-            .collectFirst { case found: CleancutException => found }
+            .collectFirst { case error: CleancutException => error }
             .getOrElse(throw e)
         )
     }
@@ -151,7 +154,7 @@ class DamagedFilesSuite extends AnyFunSuite {
 
 object DamagedFilesSuite {
   private val Latest = 6L
-  private val Tries = 3
+  private val Attempts = 3
   private val BaseVersion = 3L
 
   private def changes(version: Long): Seq[(Long, Long)] =
@@ -159,8 +162,8 @@ object DamagedFilesSuite {
 
   private def expected(version: Long): Map[Long, Long] = (1L to version).flatMap(changes).toMap
 
-  /** Whether a version is read through the file: the base stands for what lies before it. */
-  private def needs(version: Long, name: String): Boolean = {
+  /** Whether a read of a version requires the file; the base replaces earlier files. */
+  private def requires(version: Long, name: String): Boolean = {
     val number = name.head.asDigit.toLong
     if (name.endsWith("base")) version >= number
     else if (number < BaseVersion) version >= number && version < BaseVersion
@@ -169,17 +172,17 @@ object DamagedFilesSuite {
 
   private def file(setup: Setup, name: String): Path = {
     val number = f"${name.takeWhile(_ != '.').toLong}%020d-"
-    val found = setup.frames.find { path =>
+    val frame = setup.frames.find { path =>
       val full = path.getFileName.toString
       full.startsWith(number) && full.endsWith(name.dropWhile(_ != '.'))
     }
-    found.get
+    frame.get
   }
 
   private def sumOf(file: Path): Path = file.resolveSibling(s".${file.getFileName}.crc")
 
-  /** What can happen to a file, and which errors tell of it. */
-  final private case class Damage(what: String, errors: Set[String], act: (Path, Setup) => Unit)
+  /** A kind of corruption of a file, and the errors that may report it. */
+  final private case class Damage(name: String, errors: Set[String], apply: (Path, Setup) => Unit)
 
   private val Damaged = Set("CLEANCUT_FRAME_CORRUPTED")
   private val Misplaced = Set("CLEANCUT_FRAME_MISPLACED") ++ Damaged
@@ -226,7 +229,7 @@ object DamagedFilesSuite {
   )
 
   private val Notes: Seq[(String, Option[String])] = Seq(
-    "gone" -> None,
+    "missing" -> None,
     "empty" -> Some(""),
     "no JSON" -> Some("{\"format\":\"cleancut\","),
     "of another format" -> Some("{\"format\":\"other\",\"version\":1}"),

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.streaming.state._
 import io.cleancut.testkit.Draws
 
 /**
- * The same random operations on Cleancut and on Spark's two providers in one JVM: every answer on
- * the way, every version, and what a fresh provider loads must be equal.
+ * Randomized operations on Cleancut and on Spark's two providers in one JVM. Each result, each
+ * version and the rows that a new provider loads must be equal.
  */
 class DifferentialSuite extends AnyFunSuite {
   private val State = "org.apache.spark.sql.execution.streaming.state"
@@ -22,7 +22,7 @@ class DifferentialSuite extends AnyFunSuite {
   )
 
   for (encoder <- Seq(Plain, ByPrefix))
-    test(s"the three providers agree on random operations, ${encoder.getClass.getSimpleName}") {
+    test(s"the three providers agree on randomized operations, ${encoder.getClass.getSimpleName}") {
       var operations = 0
       for (seed <- 1 to Draws.of(6)) withClue(s"seed $seed: ") {
         operations += new Run(seed.toLong, encoder).agree()
@@ -90,8 +90,8 @@ class DifferentialSuite extends AnyFunSuite {
     private def describe(pair: UnsafeRowPair): String =
       s"${pair.key.getLong(0)} ${pair.key.getString(1)} ${pair.value.getLong(0)}"
 
-    private def same[A](stores: Seq[StateStore])(ask: StateStore => A): Unit = {
-      val answers = stores.map(ask)
+    private def same[A](stores: Seq[StateStore])(read: StateStore => A): Unit = {
+      val answers = stores.map(read)
       assert(answers.distinct.size == 1, answers.mkString("\n"))
       ()
     }

@@ -12,7 +12,7 @@ import io.cleancut.base.Clock
 import io.cleancut.engine.StateLog
 import io.cleancut.engine.memory.{Bytes, MappedFiles, Memory, MemoryAccount}
 
-/** A rewind of the log that an exception ends at each of its reads of memory. */
+/** A rewind of the log that fails at each of its memory reads. */
 class FailedRewindSuite extends AnyFunSuite {
   import FailedRewindSuite._
 
@@ -42,7 +42,7 @@ class FailedRewindSuite extends AnyFunSuite {
         } catch {
           case e: IllegalStateException if e.getMessage == Injected =>
             failures += 1
-            assert(versions.retainCurrent().isEmpty, "the half rewound log is served")
+            assert(versions.retainCurrent().isEmpty, "the partially rewound log is served")
         }
         memory.failAtRead(0)
         versions.openForWrite(2, None).release()
@@ -54,7 +54,7 @@ class FailedRewindSuite extends AnyFunSuite {
       assert(MemoryAccount.process.usedBytes == used)
     }
 
-  /** Of all kinds: a new key, a changed one and a removed one. */
+  /** Adds, changes and removes a key. */
   private def change(log: StateLog): Unit = {
     val table = log.families.head.table
     table.put(bytesOf(key(4)), bytesOf(value(40)))
@@ -96,11 +96,11 @@ object FailedRewindSuite {
 
   private def bytesOf(row: UnsafeRow): Bytes = Bytes.of(row.getBytes)
 
-  /** Fails one read. */
+  /** Memory that fails one read. */
   final private class FailingMemory(under: Memory) extends Memory {
     private var left = 0
 
-    /** Counts from 1; 0 for none. */
+    /** The number of the read, from 1; 0 for none. */
     def failAtRead(number: Int): Unit = left = number
 
     private def read[A](value: => A): A = {

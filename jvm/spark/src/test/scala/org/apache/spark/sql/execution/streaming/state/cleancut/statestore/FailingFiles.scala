@@ -7,7 +7,9 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing._
 
-/** A file manager that fails at a named moment of a file, before or after it has appeared. */
+/**
+ * A file manager that fails at a given moment of a file write, before or after the file is visible.
+ */
 class FailingFiles(path: Path, conf: Configuration)
     extends FileSystemBasedCheckpointFileManager(path, conf) {
   import FailingFiles._
@@ -47,13 +49,13 @@ object FailingFiles {
   @volatile private var plan: Option[Plan] = None
   @volatile private var failures = 0
 
-  /** Runs `body` while every file whose name ends so fails at this moment; at least one must. */
+  /** Runs `body` while each file with the suffix fails at this moment; at least one file must. */
   def during[A](moment: String, suffix: String = "")(body: => A): A = {
     failures = 0
     plan = Some(Plan(moment, suffix))
     try {
       val result = body
-      assert(failures > 0, "nothing has failed")
+      assert(failures > 0, "no write has failed")
       result
     } finally plan = None
   }

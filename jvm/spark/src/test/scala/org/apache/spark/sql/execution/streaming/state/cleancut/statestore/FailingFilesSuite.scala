@@ -10,7 +10,9 @@ import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.error.CleancutException
 
-/** File systems that fail at a commit: the old version stays, and the next attempt succeeds. */
+/**
+ * File systems that fail during a commit: the old version is kept, and the next attempt succeeds.
+ */
 class FailingFilesSuite extends AnyFunSuite {
 
   for (moment <- FailingFiles.Moments)
@@ -38,7 +40,7 @@ class FailingFilesSuite extends AnyFunSuite {
     }
 
   for (moment <- FailingFiles.Moments; file <- Seq("format.json", ".delta"))
-    test(s"the very first commit can fail $moment, for $file, and be tried again") {
+    test(s"the first commit can fail $moment, for $file, and be retried") {
       val setup = failing()
       val provider = setup.open()
       FailingFiles.during(moment, file) {
@@ -52,7 +54,7 @@ class FailingFilesSuite extends AnyFunSuite {
       assert(rowsAt(setup, 1) == Map(2L -> 20L))
     }
 
-  test("a change that cannot be written out fails, and so does a commit after it") {
+  test("a change that cannot be written fails, and so does the commit") {
     val setup = failing()
     val provider = setup.open()
     commit(provider, 0, 1L -> 10L)
@@ -73,7 +75,9 @@ class FailingFilesSuite extends AnyFunSuite {
   }
 
   for (moment <- FailingFiles.Moments)
-    test(s"a base that fails $moment is written by the next maintenance, and loads meanwhile") {
+    test(
+      s"a base that fails $moment is written by the next maintenance, with the version readable"
+    ) {
       val setup = failing("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "2")
       val provider = setup.open()
       for (version <- 0L until 3L) commit(provider, version, version -> version)

@@ -16,8 +16,8 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.cleancut.testkit.Draws
 
 /**
- * Column families of every kind, with the same random operations on Cleancut and on RocksDB in one
- * JVM: every answer, every refusal and every version must be equal.
+ * Column families of each kind, with randomized operations on Cleancut and on RocksDB in one JVM.
+ * All results, refusals and versions must be equal.
  */
 class FamiliesDifferentialSuite extends AnyFunSuite {
   import FamiliesDifferentialSuite._
@@ -36,7 +36,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
     private var providers = open()
     private var version = 0L
     private var operations = 0
-    // RocksDB does not count what goes with a range.
+    // RocksDB does not count the keys of a deleted range.
     private var isCounted = true
 
     def agree(): Int = {
@@ -59,7 +59,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
 
     private def epoch(): Unit = {
       val stores = providers.map(_.getStore(version))
-      // As Spark does: all families at the start of every epoch.
+      // Like Spark, creates all families at the start of each epoch.
       for (family <- Families; store <- stores) create(store, family)
       for (_ <- 0 until 60) operation(stores, Families(random.nextInt(Families.size)))
       for (family <- Families) verify(stores, family)
@@ -111,7 +111,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
         case 6     => same(stores)(s => text(s.get(key, name)))
         case 7     => same(stores)(_.keyExists(key, name))
         case 8     =>
-          // Spark's own reading of lists with many keys at once is not defined.
+          // Spark does not define a read of several lists with `multiGet`.
           val keys = Array.fill(3)(family.key(random))
           if (!family.hasLists) same(stores)(_.multiGet(keys, name).map(text).toSeq)
         case 9 if family.hasLists =>
@@ -121,7 +121,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
         case _  =>
           if (family.isRanged && VersionedStores.HaveRanges && random.nextInt(4) == 0) {
             val other = family.key(random)
-            // RocksDB takes a range that ends before it begins for an error of its own.
+            // RocksDB reports an error for a range that ends before it begins.
             if (family.isBefore(key, other)) {
               isCounted = false
               same(stores)(_.deleteRange(key, other, name))
@@ -156,11 +156,11 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
       if (family.isRanged) {
         val prefix = family.prefix(random).get
         same(stores) { s =>
-          TestedSpark.reusableIterator(s, name).map { found =>
-            val all = inOrder(family, found)
-            found.restartFrom(prefix)
-            val rest = inOrder(family, found)
-            found.close()
+          TestedSpark.reusableIterator(s, name).map { iterator =>
+            val all = inOrder(family, iterator)
+            iterator.restartFrom(prefix)
+            val rest = inOrder(family, iterator)
+            iterator.close()
             (all, rest)
           }
         }
@@ -174,7 +174,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
       }
     }
 
-    /** Both give the same, or both refuse. What the refusals say is each one's own. */
+    /** Checks that both return the same result, or both refuse; error messages may differ. */
     private def same[S <: ReadStateStore](stores: Seq[S])(answer: S => Any): Assertion = {
       val answers = stores.map(store => Try(answer(store)))
       answers match {
@@ -206,28 +206,28 @@ object FamiliesDifferentialSuite {
   private def rows(pairs: Iterator[UnsafeRowPair]): Seq[String] =
     pairs.map(pair => s"${text(pair.key)} ${text(pair.value)}").toSeq
 
-  /** All rows of a family, in order where Spark relies on one. */
+  /** All rows of a family, in order if Spark relies on an order. */
   private def all(family: Family, pairs: Iterator[UnsafeRowPair]): Any =
     if (family.hasTotalOrder) inOrder(family, pairs) else rows(pairs).sorted
 
-  /** The positions as they come, and the rows of each; what shares a position has no order. */
+  /** The positions in order with their rows; rows with one position have no order. */
   private def inOrder(
       family: Family,
       pairs: Iterator[UnsafeRowPair]
   ): Seq[(String, Set[String])] = {
-    val found = pairs
+    val rows = pairs
       .map(pair => family.columns(pair.key) -> s"${text(pair.key)} ${text(pair.value)}")
       .toSeq
-    val positions = found.map(_._1)
+    val positions = rows.map(_._1)
     assert(
       positions.distinct.size == positions.iterator
         .sliding(2)
         .count(p => p.distinct.size > 1) + Math.min(positions.size, 1)
     )
-    positions.distinct.map(p => p -> found.filter(_._1 == p).map(_._2).toSet)
+    positions.distinct.map(p => p -> rows.filter(_._1 == p).map(_._2).toSet)
   }
 
-  /** A family, and how its keys are made. */
+  /** A family and the generator of its keys. */
   private case class Family(
       name: String,
       keySchema: StructType,
@@ -237,7 +237,10 @@ object FamiliesDifferentialSuite {
     private val project = UnsafeProjection.create(spec.keySchema)
     def isRanged: Boolean = spec.isInstanceOf[RangeKeyScanStateEncoderSpec]
 
-    /** Where the time comes last, it orders the keys that differ in nothing else. */
+    /**
+     * Whether all keys have an order. A time in last position orders only keys with equal other
+     * columns.
+     */
     def hasTotalOrder: Boolean = isRanged || name == VersionedStores.TimeFirst
 
     def isTimed: Boolean = TimedKeys.is(spec)
@@ -262,7 +265,7 @@ object FamiliesDifferentialSuite {
             UTF8String.fromString(Seq("", "a", "b", "long text here")(random.nextInt(4)))
         }
 
-    /** A row for a prefix scan. */
+    /** A random row for a prefix scan. */
     def prefix(random: Random): Option[UnsafeRow] = spec match {
       case p: PrefixKeyScanStateEncoderSpec => Some(take(key(random), 0 until p.numColsPrefixKey))
       case r: RangeKeyScanStateEncoderSpec  => Some(take(key(random), r.orderingOrdinals))
@@ -275,7 +278,7 @@ object FamiliesDifferentialSuite {
       UnsafeProjection.create(schema)(InternalRow.fromSeq(values)).copy()
     }
 
-    /** The columns that the order is about, as text. */
+    /** The ordering columns, as text. */
     def columns(row: UnsafeRow): String = spec match {
       case r: RangeKeyScanStateEncoderSpec =>
         r.orderingOrdinals.map(i => row.get(i, spec.keySchema(i).dataType)).mkString(",")
@@ -289,7 +292,10 @@ object FamiliesDifferentialSuite {
       java.util.Arrays.compareUnsigned(encoder.encodeKey(a), encoder.encodeKey(b)) < 0
     }
 
-    /** Where the time comes last only scans within one key are defined by both. */
+    /**
+     * Whether a scan is defined by both. With a time in last position, only scans within one key
+     * are.
+     */
     def scansBetween(start: Option[UnsafeRow], end: Option[UnsafeRow]): Boolean =
       VersionedStores.beforeTime(spec).forall { count =>
         val keys = (start ++ end).map(row => text(take(row, 0 until count))).toSet
@@ -322,7 +328,7 @@ object FamiliesDifferentialSuite {
     Family("dropped", Plain, NoPrefixKeyStateEncoderSpec(Plain)),
     Family("prefix", Plain, PrefixKeyScanStateEncoderSpec(Plain, 1)),
     Family("range", Ranged, RangeKeyScanStateEncoderSpec(Ranged, Seq(0))),
-    // RocksDB mixes the columns up where all of them are ordered, and not in their own order.
+    // RocksDB confuses the columns if all of them are ordered, but not in schema order.
     Family("range of two", RangedOfTwo, RangeKeyScanStateEncoderSpec(RangedOfTwo, Seq(1, 0))),
     Family("range of three", Mixed, RangeKeyScanStateEncoderSpec(Mixed, Seq(3, 1, 2)))
   ) ++ VersionedStores.timed(Timed).map { case (name, spec) =>

@@ -12,18 +12,18 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
 import io.cleancut.conf.Keys
 import io.cleancut.testkit.Patience
 
-/** Stores that are opened before their base has been read, through Spark's contract. */
+/** Stores that are opened before their base has been read. */
 class LazyRestoreSuite extends AnyFunSuite with Patience {
   import LazyRestoreSuite._
 
-  test("a store is open before its base has been read, and reads on when the task has left it") {
+  test("a store opens before its base has been read, and continues to read after the task") {
     val setup = written()
     val provider = setup.open()
     val store = provider.getStore(3)
     val opened = store.metrics
     assert(opened.numKeys == Rows)
     assert(store.get(key(7), StateStore.DEFAULT_COL_FAMILY_NAME).getLong(0) == 70L)
-    // Rows take 80 bytes, and two pages of a MiB hold the block of this key and a first one.
+    // Rows take 80 bytes. Two pages of a MiB have the block of this key and the first block.
     assert(store.metrics.memoryUsedBytes < Rows * 80 / 2)
     store.abort()
     eventually(assert(used(provider, 3) >= Rows * 80))
@@ -31,7 +31,7 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
     provider.close()
   }
 
-  test("all of a base is read before the store is open where that is asked for") {
+  test("with lazyRestore=false the base is read before the store opens") {
     val setup = written()
     val eager = setup.copy(confs = Map(Keys.LazyRestore.name -> "false"))
     val provider = eager.open()
@@ -39,7 +39,7 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
     provider.close()
   }
 
-  test("a base that is due is written by a store that had not read its own") {
+  test("a store that has not read its base writes the next base") {
     val setup = written()
     val provider = setup.open()
     val store = VersionedStores.open(provider, 3, withBase = true)
@@ -53,29 +53,29 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
     fresh.close()
   }
 
-  test("a block that is damaged is an error for whoever asks for its rows, and for nobody else") {
+  test("a corrupted block is an error only for reads of its rows") {
     val setup = written()
     val base = setup.frames.find(_.toString.endsWith(".base")).get
     val bytes = Files.readAllBytes(base)
     bytes(bytes.length / 2) = (bytes(bytes.length / 2) ^ 1).toByte
     Files.write(base, bytes)
-    // Hadoop's own checksum would find it first.
+    // Hadoop's checksum would detect it first.
     Files.deleteIfExists(base.resolveSibling(s".${base.getFileName}.crc"))
     val provider = setup.open()
     val store = provider.getStore(3)
-    val found = (0L until Rows.toLong).map { id =>
+    val values = (0L until Rows.toLong).map { id =>
       try Option(store.get(key(id), StateStore.DEFAULT_COL_FAMILY_NAME)).map(_.getLong(0))
       catch { case e: Exception => Some(if (isDamage(e)) -1L else throw e) }
     }
-    val damaged = found.count(_.contains(-1L))
+    val damaged = values.count(_.contains(-1L))
     assert(damaged > 100 && damaged < Rows / 2)
-    assert(found.zipWithIndex.forall { case (v, id) => v.contains(-1L) || v == expected.get(id) })
+    assert(values.zipWithIndex.forall { case (v, id) => v.contains(-1L) || v == expected.get(id) })
     store.abort()
     provider.close()
   }
 
-  test("a base that is due is written though a task is in the store whenever somebody looks") {
-    // Too little memory for anybody to read on when no task is there.
+  test("a base is written although a task uses the store at each maintenance") {
+    // Too little memory to continue the read without a task.
     val confs = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
       Keys.MaxOffHeapMemory.name -> "1m"
@@ -88,13 +88,13 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
       provider.doMaintenance()
       store.put(key(-1), value(version))
       store.commit()
-      // The fourth delta makes one due, and the task that was in the store then reads the rest.
+      // The fourth delta makes a base due, and the task in the store reads the rest.
       assert(bases == (if (version < 7) 1 else 2))
     }
     provider.close()
   }
 
-  test("a task enters a store between the blocks that maintenance reads") {
+  test("a task opens a store between the blocks that maintenance reads") {
     val confs = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
       Keys.MaxOffHeapMemory.name -> "1m"
@@ -111,7 +111,7 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
       usedBefore = store.metrics.memoryUsedBytes
       store.abort()
     })
-    // The task comes during the second read, and waits for the store.
+    // The task starts during the second read and waits for the store.
     WatchedFiles.beforeRead = () =>
       if (reads.incrementAndGet() == 2) {
         task.start()
@@ -126,7 +126,7 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
   }
 
   for ((name, confs) <- files)
-    test(s"a task that is killed while it reads a block is no trouble for the next, $name") {
+    test(s"a task that is killed while it reads a block does not affect the next task, $name") {
       val setup = written().copy(hadoop = confs)
       val provider = setup.open()
       val store = provider.getStore(3)
@@ -178,9 +178,9 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
 
   private def rows(provider: StateStoreProvider, version: Long): Map[Long, Long] = {
     val store = provider.getReadStore(version)
-    val found = store.iterator().map(p => p.key.getLong(0) -> p.value.getLong(0)).toMap
+    val values = store.iterator().map(p => p.key.getLong(0) -> p.value.getLong(0)).toMap
     store.release()
-    found
+    values
   }
 }
 

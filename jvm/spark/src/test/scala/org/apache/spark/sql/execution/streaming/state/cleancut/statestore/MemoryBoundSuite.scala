@@ -15,17 +15,19 @@ import org.apache.spark.sql.execution.streaming.state.{
 import io.cleancut.conf.Keys
 import io.cleancut.engine.memory.{MappedFiles, MemoryAccount}
 
-/** State that is many times larger than the memory that it may take. */
+/** State that is several times larger than `maxOffHeapMemory`. */
 class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val Bound = 4L << 20
   private val bounded = Map(Keys.MaxOffHeapMemory.name -> "4m")
 
-  // The bound is that of the process: other suites get back what they had.
+  // The limit applies to the process, so it is restored for other suites.
   private val usual = MemoryAccount.process.boundBytes
   override protected def afterAll(): Unit =
     MemoryAccount.process.limit(usual, () => throw new IllegalStateException("no directory"))
 
-  test("state of eight times the bound is right through epochs, aborts, restarts and compaction") {
+  test(
+    "state of eight times the limit is correct through epochs, aborts, restarts and compaction"
+  ) {
     val before = MemoryAccount.process.usedBytes
     val setup = Providers.setup().copy(confs = bounded)
     val random = new Random(5)
@@ -51,7 +53,9 @@ class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(account.usedBytes == before)
   }
 
-  test("many small stores keep to the bound together, and their metrics add up to what is used") {
+  test(
+    "many small stores together observe the limit, and their metrics add up to the used memory"
+  ) {
     val account = MemoryAccount.process
     val resident = account.residentBytes
     val mapped = account.mappedBytes
@@ -68,7 +72,7 @@ class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
     assert(metrics.map(_.memoryUsedBytes).sum == account.residentBytes - resident)
     assert(metrics.flatMap(mappedBytes).sum == account.mappedBytes - mapped)
-    // Each store takes a few kilobytes that are too small for a file.
+    // Each store has a few kilobytes that are too small for a file.
     val used = account.usedBytes - resident - mapped
     info(s"${used >> 10} KiB, ${(account.residentBytes - resident) >> 10} of them in memory")
     assert(used > 5 * Bound && account.residentBytes - resident < Bound + (1L << 20))

@@ -13,11 +13,11 @@ import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Patience
 
-/** Handles, rows and iterators that are still in somebody's hand when something ends. */
+/** Handles, rows and iterators that are used after the end of their store, task or provider. */
 class OpenHandlesSuite extends AnyFunSuite {
   private val ThreeRows = Seq(1L -> 10L, 2L -> 20L, 3L -> 30L)
 
-  test("a row that an iterator found is not given out once its store was aborted") {
+  test("an iterator returns no row after its store was aborted") {
     val provider = withThreeRows()
     val store = provider.getStore(1)
     for (i <- 0L until 20000L) store.put(key(i), value(i))
@@ -30,7 +30,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a row that an iterator found is not given out once its read store was released") {
+  test("an iterator returns no row after its read store was released") {
     val provider = withThreeRows()
     val store = provider.getReadStore(1)
     val open = store.iterator()
@@ -42,7 +42,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     assert(intercept[CleancutException](store.get(key(1))).errorId == "CLEANCUT_STORE_CLOSED")
   }
 
-  test("a row that a task read stays as it is until the task ends, whatever ends before it") {
+  test("a row that a task has read stays valid until the task ends") {
     val before = MemoryAccount.process.usedBytes
     val provider = withThreeRows()
     val task = new Tasks.Attempt(11)
@@ -62,7 +62,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     assert(MemoryAccount.process.usedBytes == before)
   }
 
-  test("a task that ends without a commit has changed nothing, and lets the next one in") {
+  test("a task that ends without a commit changes nothing and releases its store") {
     val provider = withThreeRows()
     val failing = new Tasks.Attempt(12)
     val store = failing(provider.getStore(1))
@@ -76,7 +76,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a second attempt gets in when the first has ended, not when it has committed") {
+  test("a second attempt opens a store after the end of the first, not after its commit") {
     val provider = withThreeRows()
     val first = new Tasks.Attempt(14)
     first(commit(provider, 1, 1L -> 11L))
@@ -89,7 +89,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a task with a read store and a write store leaves with its end") {
+  test("a task with a read store and a write store releases both at its end") {
     val provider = withThreeRows()
     val task = new Tasks.Attempt(16)
     task {
@@ -107,7 +107,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a provider that is closed while tasks open its store harms none of them") {
+  test("a provider can be closed while tasks open its store") {
     val setup = Providers.setup()
     val first = setup.open()
     commit(first, 0, (0L until 200L).map(i => i -> i): _*)

@@ -15,10 +15,10 @@ import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Draws, Patience}
 
-/** What Spark's callers rely on, without a session. */
+/** The contract on which Spark's callers rely, without a session. */
 class ProviderContractSuite extends AnyFunSuite {
 
-  test("a committed version is there for a fresh provider, and so are those before it") {
+  test("a new provider reads a committed version and the versions before it") {
     val setup = Providers.setup()
     val provider = setup.open()
     assert(commit(provider, 0, 1L -> 10L, 2L -> 20L) == 1)
@@ -29,7 +29,7 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(rowsAt(setup, 2) == Map(1L -> 10L, 2L -> 21L, 3L -> 30L))
   }
 
-  test("metrics tell how long each phase of a load took, and how much there was of it") {
+  test("metrics have the duration and bytes of each phase of a load") {
     val setup = Providers.setup()
     val provider = setup.open()
     commit(provider, 0, (0L until 3000L).map(id => id -> id): _*)
@@ -42,22 +42,22 @@ class ProviderContractSuite extends AnyFunSuite {
       store.commit()
       store.metrics.customMetrics.map { case (metric, value) => metric.name -> value }
     }
-    val found = committed(2)
-    val phases = Seq("Find", "Download", "Decode", "Index").map(p => found(s"cleancut${p}Ms"))
-    assert(phases.forall(_ >= 0) && found("cleancutLoads") == 1)
-    assert((0L to phases.size.toLong).contains(found("cleancutLoadMs") - phases.sum))
-    assert(found("cleancutLoadMs") > 0)
-    // Rows of two columns of eight bytes and their nulls, keys a little longer.
-    assert(found("cleancutDecodedBytes") > 3000 * 48)
-    assert(found("cleancutIndexedBytes") > 3000 * 48)
-    assert(found("cleancutLoadedBytes") == setup.frames.take(2).map(Files.size(_)).sum)
-    assert(found("cleancutFindBytes") == 0, "there are no cuts")
+    val loaded = committed(2)
+    val phases = Seq("Find", "Download", "Decode", "Index").map(p => loaded(s"cleancut${p}Ms"))
+    assert(phases.forall(_ >= 0) && loaded("cleancutLoads") == 1)
+    assert((0L to phases.size.toLong).contains(loaded("cleancutLoadMs") - phases.sum))
+    assert(loaded("cleancutLoadMs") > 0)
+    // Rows have two columns of eight bytes and null bits, and keys are slightly longer.
+    assert(loaded("cleancutDecodedBytes") > 3000 * 48)
+    assert(loaded("cleancutIndexedBytes") > 3000 * 48)
+    assert(loaded("cleancutLoadedBytes") == setup.frames.take(2).map(Files.size(_)).sum)
+    assert(loaded("cleancutFindBytes") == 0, "there are no cuts")
     val later = committed(3)
     assert(Seq("Loads", "LoadMs", "DecodedBytes").map(m => later(s"cleancut$m")) == Seq(0, 0, 0))
     fresh.close()
   }
 
-  test("an aborted store leaves the version as it was") {
+  test("an aborted store does not change the version") {
     val setup = Providers.setup()
     val provider = setup.open()
     commit(provider, 0, 1L -> 10L)
@@ -71,7 +71,7 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("an attempt that runs again begins where the first one began, and the later one counts") {
+  test("a repeated attempt starts from the same version, and the later one counts") {
     val setup = Providers.setup()
     val provider = setup.open()
     commit(provider, 0, 1L -> 10L)
@@ -83,7 +83,7 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(rowsAt(setup, 3) == Map(1L -> 10L, 3L -> 30L, 4L -> 40L))
   }
 
-  test("a version that is not there is an error, and so is one below 0") {
+  test("a missing version is an error, and so is one below 0") {
     val provider = Providers.setup().open()
     val missing = intercept[Throwable](provider.getStore(7))
     assert(cleancutError(missing) == "CLEANCUT_CHECKPOINT_NOT_FOUND")
@@ -95,7 +95,7 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a read store shows its version while the write store beside it changes it") {
+  test("a read store returns its version while a write store changes it") {
     val provider = Providers.setup().open()
     commit(provider, 0, 1L -> 10L, 2L -> 20L)
     val read = provider.getReadStore(1)
@@ -113,7 +113,7 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a row that was returned stays as it is through later changes of its key") {
+  test("a returned row does not change with its key") {
     val store = Providers.setup().open().getStore(0)
     store.put(key(1), value(10))
     val row = store.get(key(1)).asInstanceOf[UnsafeRow]
@@ -123,7 +123,7 @@ class ProviderContractSuite extends AnyFunSuite {
     store.abort()
   }
 
-  test("a row that was returned stays as it is when others are read") {
+  test("a returned row does not change when other rows are read") {
     val provider = Providers.setup().open()
     commit(provider, 0, 1L -> 10L, 2L -> 20L)
     val store = provider.getStore(1)
@@ -135,7 +135,7 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("an iterator survives removal of the rows it stands on") {
+  test("an iterator continues after the removal of its current row") {
     val provider = Providers.setup().open()
     commit(provider, 0, (1L to 500L).map(i => i -> i): _*)
     val store = provider.getStore(1)
@@ -151,7 +151,7 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a prefix scan finds the rows of the prefix and no others") {
+  test("a prefix scan returns the rows of the prefix and no others") {
     val setup = Providers.setup().copy(encoder = ByPrefix)
     val provider = setup.open()
     val store = provider.getStore(0)
@@ -161,15 +161,15 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
     val loaded = setup.open().getStore(1)
     for (id <- 0L to 51L) {
-      val found = loaded.prefixScan(prefix(id)).map(_.key.getString(1)).toSet
+      val names = loaded.prefixScan(prefix(id)).map(_.key.getString(1)).toSet
       val written = if (id >= 1 && id <= 50) (0L until id % 7).map(n => s"s$n") else Nil
-      assert(found == written.filterNot(id == 6 && _ == "s3").toSet)
+      assert(names == written.filterNot(id == 6 && _ == "s3").toSet)
     }
     loaded.abort()
   }
 
   test(
-    "the metrics of an open store show what it holds, and count nothing that is reported later"
+    "the metrics of an open store have its rows, and no counts that are reported after the commit"
   ) {
     val store = Providers.setup().open().getStore(0)
     store.put(key(1), value(1))
@@ -208,7 +208,7 @@ class ProviderContractSuite extends AnyFunSuite {
     store.put(key(1), value(1))
     store.commit()
     for (
-      act <- Seq[() => Any](
+      operation <- Seq[() => Any](
         () => store.put(key(2), value(2)),
         () => store.get(key(1)),
         () => store.remove(key(1)),
@@ -216,13 +216,13 @@ class ProviderContractSuite extends AnyFunSuite {
         () => store.abort(),
         () => store.iterator()
       )
-    ) intercept[StateStoreOperationOutOfOrder](act())
+    ) intercept[StateStoreOperationOutOfOrder](operation())
     assert(store.hasCommitted)
     assert(rows(provider.getStore(1)) == Map(1L -> 1L))
     provider.close()
   }
 
-  test("a forced snapshot is a base beside its delta, and an empty start is a base alone") {
+  test("a forced snapshot writes a base and a delta, and an empty start only a base") {
     val setup = Providers.setup()
     val provider = setup.open()
     commit(provider, 0, 1L -> 10L)
@@ -239,7 +239,7 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(rowsAt(setup, 2) == Map(1L -> 10L, 2L -> 20L))
   }
 
-  test("maintenance writes bases and deletes what no kept version needs") {
+  test("maintenance writes bases and deletes files that no retained version requires") {
     val setup = Providers
       .setup()
       .copy(confs =
@@ -259,7 +259,7 @@ class ProviderContractSuite extends AnyFunSuite {
     for (v <- 26L to 30L) assert(rowsAt(setup, v).size == 5 + v)
   }
 
-  test("a second user waits for the first, and is told who that is when it waits in vain") {
+  test("a second user waits for the first, and the error after the limit names it") {
     val acquire = "spark.sql.streaming.stateStore.cleancut.lockAcquireTimeout"
     val provider = Providers.setup().copy(confs = Map(acquire -> "300ms")).open()
     commit(provider, 0, 1L -> 10L)
@@ -282,7 +282,7 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("a handle that is open when its provider is closed goes on, and its memory goes with it") {
+  test("a handle works after its provider is closed, and then releases its memory") {
     val before = MemoryAccount.process.usedBytes
     val setup = Providers.setup()
     val provider = setup.open()
@@ -297,7 +297,7 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(MemoryAccount.process.usedBytes == before)
   }
 
-  test("opened, loaded, written and closed again and again takes no memory in the end") {
+  test("repeatedly opening, writing and closing a store leaks no memory") {
     val setup = Providers.setup()
     val first = setup.open()
     commit(first, 0, (1L to 300L).map(i => i -> i): _*)
@@ -313,7 +313,7 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(MemoryAccount.process.usedBytes == before)
   }
 
-  test("the log of a store that is overwritten for ever stays within a few times its rows") {
+  test("the log of a constantly overwritten store stays within a few times its rows") {
     val provider = Providers.setup().open()
     var peak = 0L
     for (v <- 0L until 120L) {

@@ -8,12 +8,12 @@ import org.scalatest.Assertions
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Drives a provider as a query does, through attempts, retries, restarts and maintenance, beside a
- * plain map for each version that was committed.
+ * Uses a provider as a query does, with attempts, retries, restarts and maintenance, and compares
+ * it with a plain map for each committed version.
  *
  * @param withIds
- *   whether versions are asked for by the id that their attempt reported (Spark's checkpoint format
- *   2), or only by number, where the attempt that began last counts
+ *   whether versions are requested by the id that their attempt reported (Spark's checkpoint format
+ *   2), or only by number, where the last attempt counts
  */
 final private[cleancut] class ProviderMachine(random: Random, setup: Setup, withIds: Boolean)
     extends Assertions {
@@ -24,10 +24,10 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
   private var highest = 0L
   private var changes = 0L
 
-  /** What was committed: the last version is the one that the query goes on from. */
+  /** The committed versions; the query continues from the last one. */
   def versions: Seq[Version] = committed
 
-  /** May be called in any thread, as Spark does. */
+  /** Runs maintenance; may be called in any thread, as by Spark. */
   def maintain(): Unit = provider.doMaintenance()
 
   def run(steps: Int): Unit = {
@@ -43,7 +43,7 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
     provider.close()
   }
 
-  /** An attempt at the version after `start`. If it commits, all that had followed is void. */
+  /** Runs an attempt at the version after `start`. Its commit discards all later versions. */
   private def epoch(start: Version): Unit = {
     val force = random.nextInt(10) == 0
     val store =
@@ -92,12 +92,12 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
   private def verify(version: Version, store: ReadStateStore): Unit = {
     assert(all(store) == version.rows, s"version ${version.number}")
     val id = random.nextInt(60).toLong
-    val found = Option(store.get(key(id, Name))).map(_.getLong(0))
-    assert(found == version.rows.get(id))
+    val count = Option(store.get(key(id, Name))).map(_.getLong(0))
+    assert(count == version.rows.get(id))
     ()
   }
 
-  // Retention counts from the greatest number, also where the query has gone back behind it.
+  // Retention counts from the greatest number, also after the query has returned to an earlier one.
   private def retained: Seq[Version] = committed.filter(_.number >= highest - Retained)
 
   private def anyRetained(): Version = retained(random.nextInt(retained.size))
@@ -107,7 +107,7 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
     provider = setup.open()
   }
 
-  /** A provider that knows nothing reads every version that Spark may ask for. */
+  /** Checks that a new provider reads each version that Spark may request. */
   private def verifyRetained(): Unit = {
     val fresh = setup.open()
     try
@@ -123,10 +123,10 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
 private[cleancut] object ProviderMachine {
   type Rows = Map[Long, Long]
 
-  /** How many versions behind the latest one are kept. */
+  /** Number of versions before the latest one that are retained. */
   val Retained: Int = 4
 
-  // Keys of 3 kB make enough garbage for the log to be compacted.
+  // Keys of 3 kB, so that there is enough garbage for compaction.
   private val Name = "long" * 750
 
   final case class Version(number: Long, id: Option[String], rows: Rows)

@@ -12,12 +12,12 @@ import io.cleancut.testkit.{Patience, Seeded}
 class ProviderModelSuite extends AnyFunSuite with Seeded {
   private val PauseNs = 200000L
 
-  for ((format, what) <- Seq(1 -> "number", 2 -> "id"))
-    test(s"a provider serves what a map for each version holds, asked by $what") {
+  for ((format, name) <- Seq(1 -> "number", 2 -> "id"))
+    test(s"a provider has the rows of a map for each version, requested by $name") {
       forSeeds(2)(random => finish(machine(random, format)._1))
     }
 
-  test("maintenance in another thread disturbs neither tasks nor versions") {
+  test("concurrent maintenance affects neither tasks nor versions") {
     forSeeds(2) { random =>
       val (driven, setup) = machine(random, format = 2)
       @volatile var isRunning = true
@@ -33,7 +33,7 @@ class ProviderModelSuite extends AnyFunSuite with Seeded {
       try finish(driven)
       finally isRunning = false
       val rounds = maintenance.get(Patience.Seconds, TimeUnit.SECONDS)
-      info(s"$rounds rounds of maintenance, ${setup.frames.size} files are left")
+      info(s"$rounds rounds of maintenance, ${setup.frames.size} files remain")
       assert(setup.frames.exists(_.toString.endsWith(".base")))
     }
   }

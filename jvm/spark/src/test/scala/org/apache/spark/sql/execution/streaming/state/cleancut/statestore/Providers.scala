@@ -29,7 +29,7 @@ object Providers {
   private val valueOf = UnsafeProjection.create(ValueSchema)
   private val prefixOf = UnsafeProjection.create(StructType(KeySchema.take(1)))
 
-  /** How a provider is opened. */
+  /** The parameters of a provider. */
   final case class Setup(
       directory: Path,
       encoder: KeyStateEncoderSpec = Plain,
@@ -62,7 +62,7 @@ object Providers {
       provider
     }
 
-    /** The store's frames, by name. */
+    /** The frames of the store, sorted by name. */
     def frames: Seq[Path] = {
       val store = directory.resolve(s"cleancut/stores/$operator/$partition/$name")
       if (!Files.isDirectory(store)) Nil
@@ -80,7 +80,7 @@ object Providers {
     }
   }
 
-  /** In a directory of its own, which is deleted when the JVM ends. */
+  /** A setup in a new directory, which is deleted when the JVM ends. */
   def setup(): Setup = Setup(Utils.createTempDir(namePrefix = "cleancut-provider").toPath)
 
   def key(id: Long, name: String = "n"): UnsafeRow =
@@ -99,12 +99,12 @@ object Providers {
 
   /** All rows of a store, as id -> count. */
   def rows(store: ReadStateStore): Map[Long, Long] = {
-    val found = store.iterator().map(pair => pair.key.getLong(0) -> pair.value.getLong(0)).toSeq
-    assert(found.map(_._1).distinct.size == found.size, "a key came twice")
-    found.toMap
+    val pairs = store.iterator().map(pair => pair.key.getLong(0) -> pair.value.getLong(0)).toSeq
+    assert(pairs.map(_._1).distinct.size == pairs.size, "duplicate keys")
+    pairs.toMap
   }
 
-  /** All rows of a version, read by a provider of its own. */
+  /** All rows of a version, read by a new provider. */
   def rowsAt(setup: Setup, version: Long): Map[Long, Long] = {
     val provider = setup.open()
     try {

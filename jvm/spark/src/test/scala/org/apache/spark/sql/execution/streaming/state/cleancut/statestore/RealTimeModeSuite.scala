@@ -27,11 +27,11 @@ import io.cleancut.{
   CleancutStateStoreProvider
 }
 
-/** Queries of a session that names no provider and asks for Cleancut by `realTimeMode`. */
+/** Queries of a session without a configured provider that enables Cleancut by `realTimeMode`. */
 class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience {
   import RealTimeModeSuite._
 
-  // Both stages of a query run at once, each task in a slot of its own.
+  // Both stages of a query run concurrently, with a slot for each task.
   private lazy val spark: SparkSession = SparkSession
     .builder()
     .master("local[4]")
@@ -52,7 +52,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
   private def stream(session: SparkSession): LowLatencyMemoryStream[Long] =
     LowLatencyMemoryStream.singlePartition[Long](session)(Encoders.scalaLong)
 
-  // A new stream begins at the offset of a checkpoint only if it holds as many rows again.
+  // A new stream starts at the offset of a checkpoint only if it has the same number of rows again.
   private def start(
       input: LowLatencyMemoryStream[Long],
       root: Path,
@@ -83,11 +83,11 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
       assert(Seen.rows.asScala.toSeq.sorted == expected.map(_.toLong))
     }
     val epochs = Option(query.lastProgress).map(_.batchId).getOrElse(-1L)
-    // What was seen is committed only with its epoch.
+    // Rows that the sink has received are committed with their epoch.
     eventually(assert(Option(query.lastProgress).exists(_.batchId >= epochs + 2)))
   }
 
-  /** Two runs of one query, in sessions with these settings; the second finds what was seen. */
+  /** Runs a query twice, in sessions with these settings; the second run continues the first. */
   private def runTwice(first: (String, String)*)(second: (String, String)*): Path =
     runBoth(session(first: _*), session(second: _*), _.dropDuplicates("value").toDF())
 
@@ -117,26 +117,26 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
     "transformWithState in real-time mode keeps its state on Cleancut through a restart",
     LongTest
   ) {
-    // Spark's list of operators that may run in this mode names its own class alone.
+    // Spark's allowlist of operators for this mode contains only its own class.
     val confs = Seq(Asking, AnyOperator)
     val root = runBoth(session(confs: _*), session(confs: _*), onlyNew)
     assert(recorded(root).toSet == Set(Cleancut))
     assert(files(root).exists(_.endsWith(".delta")))
   }
 
-  test("a query in real-time mode is committed by cuts, and says why none of them captures") {
+  test("a query in real-time mode is committed by cuts, and reports why operators are aligned") {
     val root = runTwice(Capturing: _*)(Capturing: _*)
     val cuts = DriverCuts.status(s"file:$root", session(Capturing: _*))
     assert(cuts.aligned == Map(0L -> "it runs in real-time mode"))
     assert(files(root).exists(_.endsWith(".cut")) && !files(root).exists(_.endsWith(".delta")))
   }
 
-  test("rows that a query left in flight are seen when it goes on in real-time mode") {
+  test("a query that continues in real-time mode processes its in-flight rows") {
     val (few, more, all) = (0L until 10L, 10L until 60L, 0L until 70L)
     val confs = Capturing ++ Seq(
-      // Without it Spark refuses to go on in this mode.
+      // Without format 2 Spark refuses to continue in this mode.
       SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key -> "2",
-      // Spark's list of operators names no channel.
+      // Spark's allowlist of operators does not contain the capture operator.
       AnyOperator
     )
     Seen.rows.clear()
@@ -172,20 +172,20 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
   }
 
   test(
-    "a query that began on Cleancut goes on there in a session that does not ask for it",
+    "a query that started on Cleancut continues there in a session without realTimeMode",
     LongTest
   ) {
     assert(recorded(runTwice(Asking)()).toSet == Set(Cleancut))
   }
 
   test(
-    "a query that began on RocksDB goes on there in a session that asks for Cleancut",
+    "a query that started on RocksDB continues there in a session with realTimeMode",
     LongTest
   ) {
     assert(recorded(runTwice()(Asking)).toSet == Set(RocksDb))
   }
 
-  test("Spark refuses real-time mode in a session that names the provider") {
+  test("Spark refuses real-time mode in a session that configures the provider") {
     val naming = session(ProviderKey -> Cleancut)
     val root = Files.createTempDirectory("cleancut-real-time")
     val error = intercept[SparkIllegalArgumentException] {
@@ -194,7 +194,9 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
     assert(error.getCondition == "STREAMING_REAL_TIME_MODE.SQL_CONFIGURATION_NOT_SUPPORTED")
   }
 
-  test("other queries of a session that asks run on Cleancut, but where it names a provider") {
+  test(
+    "other queries of a session with realTimeMode run on Cleancut unless it configures a provider"
+  ) {
     for ((confs, expected) <- Seq(Seq(Asking) -> Cleancut, Seq(Asking, Naming) -> RocksDb)) {
       val root = Files.createTempDirectory("cleancut-asked")
       val input = session(confs: _*).readStream.format("rate").load().dropDuplicates("value")
@@ -205,7 +207,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
     }
   }
 
-  test("a value that is no switch stops the query before it starts") {
+  test("an invalid value of the key fails the query before it starts") {
     val wrong = session(Keys.RealTimeMode.name -> "maybe")
     val error = intercept[CleancutException](wrong.readStream.format("rate").load())
     assert(error.errorId == "CLEANCUT_CONF_INVALID")
@@ -227,7 +229,7 @@ object RealTimeModeSuite {
   private val ProviderKey = SQLConf.STATE_STORE_PROVIDER_CLASS.key
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
 
-  /** The provider that each entry of the offset log names. */
+  /** The provider of each entry of the offset log. */
   private def recorded(root: Path): Seq[String] = {
     val log = Files.list(root.resolve("offsets")).iterator.asScala.toSeq
     val entries = log.filterNot(_.getFileName.toString.startsWith("."))
@@ -239,7 +241,7 @@ object RealTimeModeSuite {
     Files.walk(root.resolve("cleancut")).iterator.asScala.map(_.getFileName.toString).toSeq
 }
 
-/** Lets through the first row of each key. */
+/** Emits the first row of each key. */
 class OnlyNew extends StatefulProcessor[Long, Long, Long] {
   @transient private var seen: ValueState[Boolean] = _
 
@@ -253,13 +255,13 @@ class OnlyNew extends StatefulProcessor[Long, Long, Long] {
   ): Iterator[Long] = {
     val isNew = !seen.exists()
     seen.update(true)
-    // In this mode each row may be handed over by itself.
+    // In this mode each call may have a single row.
     val first = rows.toSeq.headOption
     if (isNew) first.iterator else Iterator.empty
   }
 }
 
-/** Keeps the rows of the query in this JVM, where its tasks run. */
+/** Collects the rows of the query in this JVM, in which its tasks run. */
 object Seen extends ForeachWriter[Row] {
   val rows = new ConcurrentLinkedQueue[Long]
   override def open(partitionId: Long, epochId: Long): Boolean = true

@@ -7,16 +7,16 @@ import org.apache.spark.sql.types._
 import org.apache.spark.{SparkException, SparkThrowable}
 
 /**
- * Spark's check that rows fit their schemas. It once failed on a row that the task itself had just
- * put, which a running query of flatMapGroupsWithState's state format 1 does: it declares its
- * timeout an integer and writes a long.
+ * Spark's validation of rows against their schemas. Earlier, it failed for rows that the task had
+ * put. flatMapGroupsWithState puts such rows in state format 1: its timeout is declared as an
+ * integer and written as a long.
  */
 class RowFormatSuite extends AnyFunSuite {
   private val Narrower = StructType(
     Seq(StructField("count", IntegerType), StructField("sum", DoubleType))
   )
 
-  test("rows that the query puts are read whatever the schema says") {
+  test("rows that the query has put are readable with any schema") {
     val setup = Providers.setup().copy(valueSchema = Narrower)
     val provider = setup.open()
     val store = provider.getStore(0)
@@ -30,7 +30,7 @@ class RowFormatSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("rows of the checkpoint that do not fit fail the load, and a fitting provider reads them") {
+  test("rows of the checkpoint that do not match the schema fail the load") {
     val setup = Providers.setup()
     val first = setup.open()
     commit(first, 0, 1L -> -1L)
@@ -38,8 +38,8 @@ class RowFormatSuite extends AnyFunSuite {
     val narrower = setup.copy(valueSchema = Narrower).open()
     val error = intercept[SparkException](narrower.getStore(1))
     // Spark 4.0 has the reason in the cause.
-    val conditions = Seq(error, error.getCause).collect { case of: SparkThrowable =>
-      of.getCondition
+    val conditions = Seq(error, error.getCause).collect { case thrown: SparkThrowable =>
+      thrown.getCondition
     }
     assert(conditions.head.startsWith("CANNOT_LOAD_STATE_STORE."))
     assert(conditions.exists(_.endsWith("VALUE_ROW_FORMAT_VALIDATION_FAILURE")), conditions)

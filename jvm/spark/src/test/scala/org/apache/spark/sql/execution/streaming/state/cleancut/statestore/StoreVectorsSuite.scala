@@ -16,28 +16,28 @@ import io.cleancut.error.CleancutException
 import io.cleancut.format.{FormatNote, StoreLayout}
 import io.cleancut.golden.Vectors
 
-/** Whole directories and checkpoints of the test vectors, read through the provider. */
+/** Directories and checkpoints of the test vectors, read by the provider. */
 class StoreVectorsSuite extends AnyFunSuite {
   import StoreVectorsSuite._
 
-  for (vector <- Vectors.stores) test(s"the store ${vector.name} is read as its vector says") {
+  for (vector <- Vectors.stores) test(s"the store ${vector.name} has the rows of its vector") {
     val directory = StoreLayout.storeDirectory(Vectors.store(vector.json.get("store")))
     readAll(vector, "files", name => s"$directory/$name")
   }
 
   for (vector <- Vectors.checkpoints)
-    test(s"the checkpoint ${vector.name} is read as its vector says") {
+    test(s"the checkpoint ${vector.name} has the rows of its vector") {
       readAll(vector, "objects", identity)
     }
 
-  test("there are vectors of stores and of checkpoints, sound and damaged") {
+  test("vectors exist for intact and corrupted stores and checkpoints") {
     for (vectors <- Seq(Vectors.stores, Vectors.checkpoints)) {
       val reads = vectors.flatMap(vector => Vectors.elements(vector.json.get("reads")))
       assert(vectors.size > 10 && reads.exists(_.has("rows")) && reads.exists(_.has("error")))
     }
   }
 
-  /** Writes what a vector names below the root, and reads its versions. */
+  /** Writes the objects of a vector below the root, and reads its versions. */
   private def readAll(vector: Vectors.Vector, objects: String, name: String => String): Unit = {
     val store = Vectors.store(vector.json.get("store"))
     val setup = Providers
@@ -58,7 +58,7 @@ class StoreVectorsSuite extends AnyFunSuite {
     val provider = setup.openWith(Cleancut, useColumnFamilies = true)
     val id = Option(read.get("id")).map(_.asText)
     try {
-      def found(): Map[String, Map[String, Seq[String]]] = {
+      def familyRows(): Map[String, Map[String, Seq[String]]] = {
         val store = provider.getReadStore(read.get("version").asLong, id)
         try
           Families
@@ -75,9 +75,9 @@ class StoreVectorsSuite extends AnyFunSuite {
             row.getKey -> Vectors.elements(row.getValue).map(_.asText)
           }.toMap
         }
-        assert(found() == rows.toMap)
+        assert(familyRows() == rows.toMap)
       } else {
-        val thrown = intercept[Throwable](found())
+        val thrown = intercept[Throwable](familyRows())
         val causes = Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null)
         val error = causes.collectFirst { case e: CleancutException => e.getErrorId }
         assert(error.contains(read.get("error").asText))

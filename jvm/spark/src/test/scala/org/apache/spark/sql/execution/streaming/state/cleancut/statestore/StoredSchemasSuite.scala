@@ -12,11 +12,13 @@ import io.cleancut.format.StoreLayout
 import io.cleancut.format.frame.{FrameIdentity, FrameRequest}
 import io.cleancut.testkit.Frames
 
-/** Which frames carry the schemas of their rows, so that a reader without Spark can decode them. */
+/**
+ * The frames that have the schemas of their rows, so that a reader without Spark can decode them.
+ */
 class StoredSchemasSuite extends AnyFunSuite {
   private val Changed = StructType(ValueSchema.map(_.copy(nullable = false)))
 
-  test("the first delta and every base carry the schemas, other deltas do not") {
+  test("only the first delta and each base have the schemas") {
     val setup = Providers.setup()
     val provider = setup.open()
     for (version <- 0L until 4L) commit(provider, version, version -> version)
@@ -25,12 +27,12 @@ class StoredSchemasSuite extends AnyFunSuite {
     val again = setup.open()
     commit(again, 5, 1L -> 1L)
     again.close()
-    val found = setup.frames.map(path => (identity(path).version.number, schemas(path).size))
-    assert(found == Seq(1L -> 1, 2L -> 0, 3L -> 0, 4L -> 0, 5L -> 1, 5L -> 0, 6L -> 0))
+    val frames = setup.frames.map(path => (identity(path).version.number, schemas(path).size))
+    assert(frames == Seq(1L -> 1, 2L -> 0, 3L -> 0, 4L -> 0, 5L -> 1, 5L -> 0, 6L -> 0))
     assert(schemas(setup.frames.head) == Seq(ValueSchema))
   }
 
-  test("a delta brings the schemas when they have changed, and again in every attempt at it") {
+  test("a delta has changed schemas, in each of its attempts") {
     val setup = Providers.setup()
     val first = setup.open()
     commit(first, 0, 1L -> 10L)
@@ -41,9 +43,9 @@ class StoredSchemasSuite extends AnyFunSuite {
     commit(second, 2, 3L -> 31L)
     commit(second, 3, 4L -> 40L)
     second.close()
-    val found = setup.frames.map(path => (identity(path).version.number, schemas(path)))
-    assert(found.map(_._1) == Seq(1L, 2L, 3L, 3L, 4L))
-    assert(found.map(_._2) == Seq(Seq(ValueSchema), Nil, Seq(Changed), Seq(Changed), Nil))
+    val frames = setup.frames.map(path => (identity(path).version.number, schemas(path)))
+    assert(frames.map(_._1) == Seq(1L, 2L, 3L, 3L, 4L))
+    assert(frames.map(_._2) == Seq(Seq(ValueSchema), Nil, Seq(Changed), Seq(Changed), Nil))
   }
 
   private def schemas(path: Path): Seq[StructType] =

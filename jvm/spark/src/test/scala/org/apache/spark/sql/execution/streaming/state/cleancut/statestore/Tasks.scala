@@ -7,10 +7,10 @@ import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 import org.apache.spark.{TaskContext, TaskContextImpl}
 
-/** Threads, and task attempts as an executor runs them, without an executor. */
+/** Threads and task attempts without an executor. */
 object Tasks {
 
-  /** A task attempt; what runs in it sees it as its own. */
+  /** A task attempt with its task context. */
   final class Attempt(id: Long, number: Int = 0) {
     private val context = new TaskContextImpl(
       1,
@@ -33,7 +33,7 @@ object Tasks {
       finally TaskContext.unset()
     }
 
-    /** The end of the task: what it registered for it runs now. */
+    /** Completes the task, which runs its completion listeners. */
     def complete(): Unit = apply(context.markTaskCompleted(None))
 
     def fail(error: Throwable): Unit = apply {
@@ -42,7 +42,7 @@ object Tasks {
     }
   }
 
-  /** A thread of its own for `body`. */
+  /** Runs `body` in a new thread. */
   def inThread[A](body: => A): Future[A] = {
     val thread = Executors.newSingleThreadExecutor()
     val task: Callable[A] = () => body

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 
-/** A file manager that calls a test before each read from a place of a base. */
+/** A file manager that calls a function of the test before each positioned read of a base. */
 class WatchedFiles(path: Path, conf: Configuration)
     extends FileSystemBasedCheckpointFileManager(path, conf) {
 

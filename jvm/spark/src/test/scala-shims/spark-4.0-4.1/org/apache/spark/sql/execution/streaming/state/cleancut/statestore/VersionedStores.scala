@@ -5,14 +5,14 @@ import scala.annotation.unused
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
-/** How this line of Spark opens stores, and what its own cannot. */
+/** Opening of stores in this line of Spark, and missing features of its own stores. */
 object VersionedStores {
   val TimeFirst = "time first"
 
-  /** Whether Spark's own stores scan between two keys, and delete them. */
+  /** Whether Spark's own stores scan and delete ranges of keys. */
   val HaveRanges: Boolean = false
 
-  /** Keys with a time, by which of its ends it is at. */
+  /** Keys with a time, by the time's position. */
   def timed(@unused key: StructType): Seq[(String, KeyStateEncoderSpec)] = Nil
 
   def open(
@@ -22,7 +22,7 @@ object VersionedStores {
       withBase: Boolean = false,
       isEmpty: Boolean = false
   ): StateStore = provider match {
-    case own: LogStateStoreProvider => own.getStore(version, id, withBase, isEmpty)
+    case cleancut: LogStateStoreProvider => cleancut.getStore(version, id, withBase, isEmpty)
     case spark                      => spark.getStore(version, id)
   }
 
@@ -36,6 +36,6 @@ object VersionedStores {
     .asInstanceOf[LogStateStoreProvider]
     .upgradeReadStoreToWriteStore(read, version, id, withBase)
 
-  /** The columns that a prefix scan is by, where a time comes behind them. */
+  /** The number of columns of a prefix scan before a time. */
   def beforeTime(@unused spec: KeyStateEncoderSpec): Option[Int] = None
 }

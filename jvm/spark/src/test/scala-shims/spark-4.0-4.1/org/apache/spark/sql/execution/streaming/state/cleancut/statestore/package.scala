@@ -3,19 +3,19 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 
-/** What the tests of later lines call of any store, where Spark's own have less. */
+/** Methods of later lines that tests call on any store, which Spark's own stores lack. */
 package object statestore extends statestore.SparkStores {
 
   implicit final class LaterReads(private val store: ReadStateStore) extends AnyVal {
     import StateStore.DEFAULT_COL_FAMILY_NAME
 
     def keyExists(key: UnsafeRow, family: String = DEFAULT_COL_FAMILY_NAME): Boolean = store match {
-      case own: StoreHandle => own.keyExists(key, family)
+      case cleancut: StoreHandle => cleancut.keyExists(key, family)
       case other            => other.get(key, family) != null
     }
 
     def multiGet(keys: Array[UnsafeRow], family: String): Iterator[UnsafeRow] = store match {
-      case own: StoreHandle => own.multiGet(keys, family)
+      case cleancut: StoreHandle => cleancut.multiGet(keys, family)
       case other            => keys.iterator.map(other.get(_, family))
     }
 
@@ -44,9 +44,9 @@ package object statestore extends statestore.SparkStores {
 
     def allColumnFamilyNames: Set[String] = later(_.allColumnFamilyNames)
 
-    // Spark's own stores have none of it.
+    // Spark's own stores lack these.
     private def later[A](call: StoreHandle => A): A = store match {
-      case own: StoreHandle => call(own)
+      case cleancut: StoreHandle => call(cleancut)
       case other            => throw new UnsupportedOperationException(other.toString)
     }
   }

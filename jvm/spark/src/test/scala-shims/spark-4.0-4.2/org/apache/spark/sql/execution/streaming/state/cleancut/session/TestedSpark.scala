@@ -7,21 +7,21 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
 import org.apache.spark.sql.{Dataset, Encoder}
 import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.RestartableScan
 
-/** What tests ask of Spark 4.2 and earlier lines otherwise than of 4.3. */
+/** Differences of Spark 4.2 and earlier lines from 4.3, for tests. */
 object TestedSpark {
   val TaskCpus: Int = 1
 
   /** State formats of joins. The fourth is "under development" in 4.2, on any provider. */
   val JoinFormats: Seq[Int] = if (BuiltFor.Spark == "4.0") Seq(2) else Seq(2, 3)
 
-  /** The last that Spark's reader of state knows: the second has ids of versions. */
+  /** The last one that Spark's state reader supports. The second one has IDs of versions. */
   val ReadableCheckpointFormat: Int = if (BuiltFor.Spark == "4.0") 1 else 2
 
-  /** Whether Spark's reader of state asks the offset log how many partitions there are. */
+  /** Whether Spark's state reader takes the number of partitions from the offset log. */
   val ReaderKnowsPartitions: Boolean = BuiltFor.Spark == "4.2"
 
-  /** Whether acts write state for a provider of Spark's own. */
-  val ActsWriteForSpark: Boolean = BuiltFor.Spark == "4.2"
+  /** Whether operations write state for one of Spark's own providers. */
+  val OperationsWriteForSpark: Boolean = BuiltFor.Spark == "4.2"
 
   /** Whether `dropDuplicates` normalizes floating-point numbers of its keys. */
   val NormalizesDuplicates: Boolean = BuiltFor.Spark == "4.2"
@@ -35,7 +35,7 @@ object TestedSpark {
 
   def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
 
-  /** Stores of this line have none. */
+  /** Stores of this line have no reusable iterator. */
   def reusableIterator(@unused store: StateStore, @unused family: String): Option[RestartableScan] =
     None
 }

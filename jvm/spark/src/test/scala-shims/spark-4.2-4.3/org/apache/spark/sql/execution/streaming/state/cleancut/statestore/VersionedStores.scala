@@ -3,14 +3,14 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
-/** How this line of Spark opens stores, and what its own can. */
+/** Opening of stores in this line of Spark, and features of its own stores. */
 object VersionedStores {
   val TimeFirst = "time first"
 
-  /** Whether Spark's own stores scan between two keys, and delete them. */
+  /** Whether Spark's own stores scan and delete ranges of keys. */
   val HaveRanges: Boolean = true
 
-  /** Keys with a time, by which of its ends it is at. */
+  /** Keys with a time, by the time's position. */
   def timed(key: StructType): Seq[(String, KeyStateEncoderSpec)] = Seq(
     TimeFirst -> TimestampAsPrefixKeyStateEncoderSpec(key),
     "time last" -> TimestampAsPostfixKeyStateEncoderSpec(key)
@@ -32,7 +32,7 @@ object VersionedStores {
       withBase: Boolean = false
   ): StateStore = provider.upgradeReadStoreToWriteStore(read, version, id, withBase)
 
-  /** The columns that a prefix scan is by, where a time comes behind them. */
+  /** The number of columns of a prefix scan before a time. */
   def beforeTime(spec: KeyStateEncoderSpec): Option[Int] = spec match {
     case last: TimestampAsPostfixKeyStateEncoderSpec => Some(last.keySchema.length - 1)
     case _                                           => None

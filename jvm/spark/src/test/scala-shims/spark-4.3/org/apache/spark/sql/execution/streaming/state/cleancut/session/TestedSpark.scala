@@ -7,21 +7,21 @@ import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.RestartableScan
 
-/** What tests ask of Spark 4.3 otherwise than of 4.2. */
+/** Differences of Spark 4.3 from 4.2, for tests. */
 object TestedSpark {
   val TaskCpus: BigDecimal = BigDecimal(1)
 
   /** State formats of joins. */
   val JoinFormats: Seq[Int] = Seq(2, 3, 4)
 
-  /** The last that Spark's reader of state knows: the second has ids of versions. */
+  /** The last one that Spark's state reader supports. The second one has IDs of versions. */
   val ReadableCheckpointFormat: Int = 2
 
-  /** Whether Spark's reader of state asks the offset log how many partitions there are. */
+  /** Whether Spark's state reader takes the number of partitions from the offset log. */
   val ReaderKnowsPartitions: Boolean = true
 
-  /** Whether acts write state for a provider of Spark's own. */
-  val ActsWriteForSpark: Boolean = true
+  /** Whether operations write state for one of Spark's own providers. */
+  val OperationsWriteForSpark: Boolean = true
 
   /** Whether `dropDuplicates` normalizes floating-point numbers of its keys. */
   val NormalizesDuplicates: Boolean = true
@@ -44,12 +44,12 @@ object TestedSpark {
   }
 
   def reusableIterator(store: StateStore, family: String): Option[RestartableScan] = {
-    val found = store.asInstanceOf[SupportsReusableIterator].reusableIterator(family)
+    val reusable = store.asInstanceOf[SupportsReusableIterator].reusableIterator(family)
     Some(new RestartableScan {
-      override def restartFrom(prefix: UnsafeRow): Unit = found.refreshAndSeekToPrefix(prefix)
-      override def hasNext: Boolean = found.hasNext
-      override def next(): UnsafeRowPair = found.next()
-      override def close(): Unit = found.close()
+      override def restartFrom(prefix: UnsafeRow): Unit = reusable.refreshAndSeekToPrefix(prefix)
+      override def hasNext: Boolean = reusable.hasNext
+      override def next(): UnsafeRowPair = reusable.next()
+      override def close(): Unit = reusable.close()
     })
   }
 }
