@@ -14,11 +14,11 @@ import io.cleancut.objectstore.{ObjectStore, RootedStore}
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Patience, TestDirectory}
 
-/** Many tasks of a process read the same cut, and those of another query another one. */
+/** Many tasks of a process read one cut, and tasks of another query read another one. */
 class CutCacheSuite extends AnyFunSuite {
   import CutCacheSuite._
 
-  test("those who ask at once for a cut share one request, and hold up nobody else") {
+  test("concurrent reads of a cut share one request, and do not block other reads") {
     TestDirectory.use("cut-cache") { directory =>
       val disk = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
       val slow = new Held(new RootedStore(disk, "slow/"))
@@ -27,13 +27,13 @@ class CutCacheSuite extends AnyFunSuite {
       for (held <- Seq(slow, quick)) new CutArchive(held.store, Clock.System).cuts.create(cut)
       val threads = Executors.newFixedThreadPool(9)
       try {
-        def ask(held: Held) = {
+        def submit(held: Held) = {
           val archive = new CutArchive(held.store, Clock.System)
           threads.submit(() => read(archive))
         }
-        val waiting = Seq.fill(8)(ask(slow))
-        assert(slow.asked.await(PatienceSeconds, TimeUnit.SECONDS))
-        assert(ask(quick).get(PatienceSeconds, TimeUnit.SECONDS).contains(cut))
+        val waiting = Seq.fill(8)(submit(slow))
+        assert(slow.requested.await(PatienceSeconds, TimeUnit.SECONDS))
+        assert(submit(quick).get(PatienceSeconds, TimeUnit.SECONDS).contains(cut))
         assert(!waiting.exists(_.isDone))
         slow.go.countDown()
         waiting.foreach(one => assert(one.get(PatienceSeconds, TimeUnit.SECONDS).contains(cut)))
@@ -42,7 +42,7 @@ class CutCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("whoever waits for a read that failed reads for itself, and what is missing may come") {
+  test("a read that waits for a failed read is repeated, and a missing cut is not cached") {
     TestDirectory.use("cut-cache") { directory =>
       val disk = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
       val held = new Held(new RootedStore(disk, "failing/"))
@@ -69,9 +69,9 @@ object CutCacheSuite {
   private def read(archive: CutArchive) =
     CutCache.read(archive, "run", cut.epoch).map(_.head)
 
-  /** A store whose reads wait until they may go on. */
+  /** An object store whose reads wait for the test. */
   final private class Held(under: ObjectStore) {
-    val asked = new CountDownLatch(1)
+    val requested = new CountDownLatch(1)
     val go = new CountDownLatch(1)
     val gets = new AtomicInteger
     val failures = new AtomicInteger
@@ -90,7 +90,7 @@ object CutCacheSuite {
 
     private def beforeGet(): Unit = {
       gets.incrementAndGet()
-      asked.countDown()
+      requested.countDown()
       go.await()
       if (failures.getAndDecrement() > 0) throw new IllegalStateException("by this test")
     }

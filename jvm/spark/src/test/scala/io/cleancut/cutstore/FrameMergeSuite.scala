@@ -14,14 +14,14 @@ import io.cleancut.testkit.TestDirectory
 import io.cleancut.format._
 import io.cleancut.format.cut.{RunId, SealedFrame, Segment}
 
-/** Small frames of many epochs come to lie one after the other, store by store. */
+/** Merges of small frames of many epochs into segments sorted by store. */
 class FrameMergeSuite extends AnyFunSuite {
   private val random = new Random(5)
   private val run = RunId(None, "run", 3)
 
   private def newId(): String = StateVersion.newId(Clock.System)
 
-  /** Chains that begin with a base, each delta of which is in the segment of its epoch. */
+  /** Creates chains that begin with a base; each delta is in the segment of its epoch. */
   private def withChains(test: (CutArchive, Seq[StoreCut]) => Assertion): Assertion =
     TestDirectory.use("merge") { directory =>
       val store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
@@ -33,10 +33,10 @@ class FrameMergeSuite extends AnyFunSuite {
           SegmentIdentity(epoch, "driver", "run", 3)
         )
         val kind = if (epoch == 0) FrameKind.Base else FrameKind.Delta
-        val (bytes, placed) = segment.pack(random.shuffle(stores).map { of =>
-          val length = if (of.partition == 6 && epoch == 3) 40 << 10 else 1 + random.nextInt(50)
+        val (bytes, placed) = segment.pack(random.shuffle(stores).map { store =>
+          val length = if (store.partition == 6 && epoch == 3) 40 << 10 else 1 + random.nextInt(50)
           SealedFrame(
-            FrameName(of, StateVersion(epoch + 1, newId()), kind),
+            FrameName(store, StateVersion(epoch + 1, newId()), kind),
             1,
             random.nextBytes(length)
           )
@@ -46,9 +46,9 @@ class FrameMergeSuite extends AnyFunSuite {
       }
       test(
         archive,
-        stores.map { of =>
-          val own = frames.filter(_.name.store == of)
-          StoreCut(of, own.map(frame => (frame.name.kind, frame.name.version, frame.place)))
+        stores.map { store =>
+          val chain = frames.filter(_.name.store == store)
+          StoreCut(store, chain.map(frame => (frame.name.kind, frame.name.version, frame.place)))
         }
       )
     }
@@ -62,30 +62,34 @@ class FrameMergeSuite extends AnyFunSuite {
   private def assertSame(archive: CutArchive, before: Seq[StoreCut], after: Seq[StoreCut]): Unit =
     for ((was, is) <- before.zip(after)) {
       assert(was.store == is.store)
-      assert(was.frames.map(of => (of._1, of._2)) == is.frames.map(of => (of._1, of._2)))
-      for ((old, own) <- was.frames.zip(is.frames))
-        assert(bytesAt(archive, own._3) == bytesAt(archive, old._3) && own._3.crc == old._3.crc)
+      assert(was.frames.map(f => (f._1, f._2)) == is.frames.map(f => (f._1, f._2)))
+      for ((old, merged) <- was.frames.zip(is.frames)) {
+        assert(bytesAt(archive, merged._3) == bytesAt(archive, old._3))
+        assert(merged._3.crc == old._3.crc)
+      }
     }
 
-  test("small deltas lie one after the other, and bases and large deltas where they were") {
+  test("small deltas are contiguous after a merge, and bases and large deltas are not moved") {
     withChains { (archive, chains) =>
       val merged = new FrameMerge(archive, run, () => newId())(5, chains)
       assertSame(archive, chains, merged)
       for ((was, is) <- chains.zip(merged)) {
-        val (moved, kept) = is.frames.partition(of => FrameMerge.isMerged(of._3.segment))
+        val (moved, kept) = is.frames.partition(f => FrameMerge.isMerged(f._3.segment))
         assert(kept == was.frames.filter(kept.contains) && kept.head._1 == FrameKind.Base)
         assert(moved.size == (if (was.store.partition == 6) 4 else 5))
         assert(FramePlace.ranges(moved.map(_._3), maxGap = 0, Long.MaxValue).size == 1)
         assert(PackedChain.of(was.frames).placedAs(PackedChain.of(is.frames)) == is.frames)
       }
       val tables =
-        archive.segments.ofEpoch(5).filter(of => FrameMerge.isMerged(of._2.head.place.segment))
+        archive.segments
+          .ofEpoch(5)
+          .filter(table => FrameMerge.isMerged(table._2.head.place.segment))
       assert(tables.size == 1 && tables.head._1 == SegmentIdentity(5, "merged", "run", 3))
       assert(new FrameMerge(archive, run, () => newId())(5, merged) == merged)
     }
   }
 
-  test("no more than a batch is in one segment") {
+  test("a segment has at most one batch") {
     withChains { (archive, chains) =>
       val merged = new FrameMerge(archive, run, () => newId(), batchBytes = 1)(5, chains)
       assertSame(archive, chains, merged)
@@ -93,7 +97,7 @@ class FrameMergeSuite extends AnyFunSuite {
     }
   }
 
-  test("what is damaged or gone stays where it is, and the rest is merged") {
+  test("corrupted and missing frames are not merged, and all others are") {
     withChains { (archive, chains) =>
       val (_, _, hit) = chains(2).frames(3)
       val key = ObjectKey(hit.segment)
@@ -104,7 +108,7 @@ class FrameMergeSuite extends AnyFunSuite {
       assert(merged(2) == chains(2))
       assertSame(archive, chains.patch(2, Nil, 1), merged.patch(2, Nil, 1))
       archive.delete(Seq(key))
-      // The large frame of the last one lies there, and is not to be moved.
+      // The large frame of the last chain is in this segment and is not moved.
       val rest = new FrameMerge(archive, run, () => newId())(5, chains)
       assert(rest.dropRight(1) == chains.dropRight(1))
     }

@@ -19,11 +19,11 @@ import io.cleancut.objectstore.{
   WriterToken
 }
 import io.cleancut.testkit.{ManualClock, Patience}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.format.{CutLayout, FrameKind, FrameName}
 import io.cleancut.format.cut.SealedFrame
 
-/** Sweeps of one run: how many there are, what they list, and what stops them. */
+/** Garbage collections of one run: their number, listings and limits. */
 class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   import GarbageCollectorSuite._
 
@@ -45,7 +45,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private def directories(name: String) =
     Option(directory.resolve(name).toFile.list).fold(0)(_.length)
 
-  test("a sweep waits for the one before it, and pages wait for neither") {
+  test("a garbage collection waits for the previous one, and pages wait for neither") {
     val listings = new AtomicInteger
     val isReleased = new CountDownLatch(1)
     val slow = new ForwardingStore(store) {
@@ -83,7 +83,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
   }
 
-  test("what a sweep lists does not grow with the retention") {
+  test("the listings of a garbage collection do not grow with the retention") {
     for ((keep, keptMs) <- Seq(10 -> 0L, 10 -> TimeUnit.HOURS.toMillis(168), 150 -> 0L)) {
       val listings = new CountedListings(storeAt(s"$keep-$keptMs"))
       val cuts = driverOn(listings, keep, keptMs, inline)
@@ -94,23 +94,25 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
       for (e <- warm until warm + 20L * sweeps) epoch(cuts, "r1", e)
       val pages = listings.pages.get - before._1
       val deleted = listings.deleted.get - before._2
-      info(s"keep $keep, $keptMs ms: $pages LIST requests in $sweeps sweeps, $deleted deleted")
-      // A page is of ten keys here; each sweep can begin one within each of three directories.
+      info(
+        s"keep $keep, $keptMs ms: $pages LIST requests in $sweeps collections, $deleted deleted"
+      )
+      // A page has ten keys here; each collection can begin one in each of three directories.
       assert(pages <= 2 * sweeps + deleted / CountedListings.PageKeys + 3 * sweeps)
       if (keptMs > 0) assert(deleted == 0 && pages <= sweeps)
     }
   }
 
-  test("what is not needed any more goes, also if it was needed when it was listed") {
+  test("unreferenced segments are deleted, also if they were referenced when they were listed") {
     val cuts = driverOn(store, runtime = inline)
     for (e <- 0L until 100L) {
       epoch(cuts, "r1", e)
       if (e == 19) cuts.pin("early", 15)
     }
     val pinned = archive.savepoints.all()("early").segments
-    // Each chain begins anew, so that the cuts do not need the old deltas.
-    def writeBases(): Unit = for (of <- cuts.lastCut.get.stores) {
-      val name = FrameName(of.store, of.version, FrameKind.Base)
+    // Each chain begins with a new base, so that cuts do not reference the old deltas.
+    def writeBases(): Unit = for (chain <- cuts.lastCut.get.stores) {
+      val name = FrameName(chain.store, chain.version, FrameKind.Base)
       submit(cuts, "r1", SealedFrame(name, SealedFrame.Maintenance, "base".getBytes))
     }
     writeBases()
@@ -123,7 +125,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(!pinned.exists(name => store.head(ObjectKey(name)).isDefined))
   }
 
-  test("a savepoint that cannot be read stops the deletion up to its creation, and no more") {
+  test("an unreadable savepoint stops deletions only up to its creation") {
     val cuts = driverOn(store, runtime = inline)
     var next = 0L
     def runUntil(end: Long): Unit = while (next < end) {
@@ -139,10 +141,10 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val bytes = store.get(ObjectKey(CutLayout.cut(40))).get
     runUntil(120)
     val before = directories("segments")
-    // As by a process that was stopped between its read of the cut and its look for it.
+    // As by a process that was stopped between its read of the cut and its check.
     store.create(ObjectKey(CutLayout.savepoint("x")), bytes, WriterToken.fresh(Clock.System))
     val atCreation = archive.segments.keys().map(_._2.name).toSet
-    // The write time of the next cut has to be later.
+    // The write time of the next cut must be later.
     eventually(assert(isLater(CutLayout.savepoint("x"))))
     runUntil(300)
     assert(cuts.status.unreadableSavepoints.size == 1)
@@ -165,22 +167,22 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     now.toMillis > Files.getLastModifiedTime(directory.resolve(name)).toMillis
   }
 
-  test("the last epoch before a savepoint is told by write times, and gaps are no evidence") {
+  test("the last epoch before a savepoint is derived from write times, not from gaps") {
     import SavepointIndex.lastBefore
-    def cuts(of: (Int, Int)*) = of.map { case (epoch, ms) => epoch.toLong -> ms.toLong }
+    def cuts(times: (Int, Int)*) = times.map { case (epoch, ms) => epoch.toLong -> ms.toLong }
     val regular = cuts(5 -> 50, 6 -> 60, 7 -> 70, 8 -> 80)
     assert(lastBefore(65, regular).contains(6L))
     assert(lastBefore(60, regular).contains(6L) && lastBefore(59, regular).contains(5L))
     assert(lastBefore(80, regular).isEmpty && lastBefore(90, regular).isEmpty)
-    // All that are left are newer.
+    // All remaining cuts are newer.
     assert(lastBefore(40, regular).contains(4L))
-    // A run that was followed wrote a cut late.
+    // A fenced run wrote a cut late.
     assert(lastBefore(40, cuts(2 -> 55) ++ regular).contains(4L))
     assert(lastBefore(65, cuts(2 -> 66) ++ regular).contains(6L))
     assert(lastBefore(1, Nil).isEmpty)
   }
 
-  test("a start spares young segments by the clock of the store") {
+  test("the start of a run keeps young segments by the clock of the object store") {
     val first = driverOn(store)
     for (e <- 0L until 60L) epoch(first, "r1", e)
     val young = CutLayout.segment(3, "7", StateVersion.newId(Clock.System))
@@ -188,7 +190,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     for (name <- Seq(young, old)) store.put(ObjectKey(name), Array[Byte](1))
     val before = FileTime.fromMillis(Clock.System.wallMs() - 2 * 3600000L)
     Files.setLastModifiedTime(directory.resolve(old), before)
-    // The host of the next driver is a day ahead.
+    // The clock of the next driver's host is a day ahead.
     val ahead = new ManualClock
     ahead.advance(Clock.System.wallMs() + TimeUnit.DAYS.toMillis(1), TimeUnit.MILLISECONDS)
     val later = new CutArchive(store, ahead)
@@ -199,10 +201,10 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     collector.runAtStart(begun.cut.get)
     assert(archive.cuts.epochs().head == 49L)
     assert(store.head(ObjectKey(young)).isDefined && store.head(ObjectKey(old)).isEmpty)
-    assert(collector.tryStart(), "the next sweep may run")
+    assert(collector.tryStart(), "the next garbage collection may run")
   }
 
-  test("pages that an error of the JVM has ended are written after a later epoch") {
+  test("pages whose write failed with a JVM error are written after a later epoch") {
     var isFull = false
     val scarce = new ForwardingStore(store) {
       override def put(key: ObjectKey, body: Array[Byte]): Unit =
@@ -228,7 +230,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
 
 object GarbageCollectorSuite {
 
-  /** Counts the pages of listings, with few keys to a page. */
+  /** Counts the pages of listings, with few keys per page. */
   final class CountedListings(under: ObjectStore) extends ForwardingStore(under) {
     val pages = new AtomicInteger
     val deleted = new AtomicInteger
@@ -236,7 +238,7 @@ object GarbageCollectorSuite {
     override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
       counted(super.list(prefix).toSeq.sortBy(_.key.name).iterator)
 
-    /** As of S3: from a name on, up to the page that has a name behind the range. */
+    /** Lists as S3 does: from a name on, up to the page with the first name after the range. */
     override def listRange(range: ObjectRange): Iterator[ObjectInfo] = {
       val after = super.list(range.prefix).toSeq.sortBy(_.key.name).filter { info =>
         info.key.name > range.after
@@ -244,9 +246,9 @@ object GarbageCollectorSuite {
       counted(after.iterator).takeWhile(_.key.name < range.until)
     }
 
-    private def counted(found: Iterator[ObjectInfo]): Iterator[ObjectInfo] = {
+    private def counted(infos: Iterator[ObjectInfo]): Iterator[ObjectInfo] = {
       pages.incrementAndGet()
-      found.zipWithIndex.map { case (info, index) =>
+      infos.zipWithIndex.map { case (info, index) =>
         if (index > 0 && index % CountedListings.PageKeys == 0) pages.incrementAndGet()
         info
       }

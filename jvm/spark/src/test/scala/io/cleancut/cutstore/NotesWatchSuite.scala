@@ -9,16 +9,16 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.format.Proof
 import io.cleancut.testkit.ManualClock
 
-/** What metrics tell of what others have noted, without a wait. */
+/** Reads of restore tests and replicas for metrics, in the background. */
 class NotesWatchSuite extends AnyFunSuite {
   private val clock = new ManualClock
   private val waiting = mutable.Queue.empty[Runnable]
-  private var looks = 0
-  private var found = () => Notes(Nil, Nil)
+  private var scans = 0
+  private var stored = () => Notes(Nil, Nil)
   private val watch = new NotesWatch(
     () => {
-      looks += 1
-      found()
+      scans += 1
+      stored()
     },
     clock,
     task => waiting.enqueue(task)
@@ -28,27 +28,27 @@ class NotesWatchSuite extends AnyFunSuite {
 
   private def proven = watch.last.flatMap(_.proven)
 
-  private def look(): Unit = while (waiting.nonEmpty) waiting.dequeue().run()
+  private def runScans(): Unit = while (waiting.nonEmpty) waiting.dequeue().run()
 
-  test("what is told is looked for beside, once a minute at most") {
-    found =
+  test("a background scan reads the records at most once per minute") {
+    stored =
       () => Notes(Seq(proof(7, 100), proof(12, 50), proof(12, 60), proof(3, 900), "other"), Nil)
     assert(watch.last.isEmpty && watch.last.isEmpty)
     assert(waiting.size == 1)
-    look()
+    runScans()
     assert(proven.contains(Proof(12, 60)))
     clock.advance(NotesWatch.EveryNs - 1, NANOSECONDS)
     assert(watch.last.isDefined && waiting.isEmpty)
     clock.advance(1, NANOSECONDS)
-    found = () => Notes(Seq(proof(20, 1000)), Nil)
+    stored = () => Notes(Seq(proof(20, 1000)), Nil)
     assert(proven.contains(Proof(12, 60)))
-    look()
-    assert(proven.contains(Proof(20, 1000)) && looks == 2)
-    // A store that is away takes nothing back.
+    runScans()
+    assert(proven.contains(Proof(20, 1000)) && scans == 2)
+    // An unavailable store does not change the result.
     clock.advance(NotesWatch.EveryNs, NANOSECONDS)
-    found = () => throw new IllegalStateException("the store is away")
+    stored = () => throw new IllegalStateException("the store is unavailable")
     watch.last
-    look()
-    assert(proven.contains(Proof(20, 1000)) && looks == 3)
+    runScans()
+    assert(proven.contains(Proof(20, 1000)) && scans == 3)
   }
 }

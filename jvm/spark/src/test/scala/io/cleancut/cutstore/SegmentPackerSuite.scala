@@ -30,7 +30,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private val run = SegmentIdentity(3, "1", "run", 1)
   private val version = StateVersion(4, StateVersion.newId(Clock.System))
   private val names = new ConcurrentLinkedQueue[String]
-  // No pause of the machine ends a linger.
+  // A manual clock, so that no pause of the machine ends a linger.
   private val clock = new ManualClock
   private var answers = new CountDownLatch(0)
   private var packer: SegmentPacker = _
@@ -43,7 +43,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     override def deleted(name: String): Unit = ()
   }
 
-  /** A request takes effect, and is answered when the test says so. */
+  /** A network whose requests take effect at once and return when the test permits it. */
   private object Network extends SimulatedNetwork {
     override def request[A](kind: RequestKind, effect: () => A): A = {
       val result = effect()
@@ -74,14 +74,14 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     packer.submit(run, SealedFrame(name, partition.toLong, new Array[Byte](10)))
   }
 
-  /** Waits for it, while time goes on for the packer if it is to. */
-  private def await(what: String, timePasses: Boolean = true)(isSo: => Boolean): Unit = {
+  /** Waits for a condition, and advances the clock of the packer unless `timePasses` is false. */
+  private def await(description: String, timePasses: Boolean = true)(isMet: => Boolean): Unit = {
     val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Patience.Seconds)
-    while (!isSo && System.nanoTime() < end) {
+    while (!isMet && System.nanoTime() < end) {
       if (timePasses) clock.advance(5, TimeUnit.MILLISECONDS)
       Thread.sleep(1)
     }
-    if (!isSo) fail(s"after a minute, not: $what")
+    if (!isMet) fail(s"not within the limit: $description")
   }
 
   private def placeOf(done: CompletableFuture[PlacedFrame]) = {
@@ -89,14 +89,14 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     done.get().place
   }
 
-  test("what comes within the linger goes into one object") {
+  test("frames that arrive within the linger are written into one object") {
     val frames = (0 to 9).map(submit)
     val places = frames.map(placeOf)
     assert(places.map(_.segment).distinct.size == 1 && places.map(_.offset).distinct.size == 10)
     assert(packer.written.segments == 1)
   }
 
-  test("without work it has no thread, and with work it has one again") {
+  test("the packer has a thread only while it has frames") {
     val others = threads
     for (partition <- 0 to 1) {
       answers = new CountDownLatch(1)
@@ -109,7 +109,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
   }
 
-  test("what it has taken and not written when it is closed fails, and so does what comes then") {
+  test("a close fails all unwritten frames and all later ones") {
     val taken = submit(0)
     packer.close()
     Seq(taken, submit(1)).foreach { done =>
@@ -117,11 +117,11 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
   }
 
-  test("while an object is written, the next takes what comes") {
+  test("frames that arrive during a write are written into the next object") {
     answers = new CountDownLatch(1)
     val first = submit(0)
     await("the first is being written")(names.size == 1)
-    // Longer apart than the linger, and shorter than anybody waits for another's object.
+    // Intervals longer than the linger, and shorter than the wait for the current object.
     val later = (1 to 3).map { partition =>
       clock.advance(30, TimeUnit.MILLISECONDS)
       Thread.sleep(30)
@@ -133,11 +133,11 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(segments.distinct.size == 1 && names.asScala.size == 2 && first.isDone)
   }
 
-  test("an object whose write hangs holds the next up for a moment only") {
+  test("a stalled write delays the next object only briefly") {
     answers = new CountDownLatch(1)
     submit(0)
     await("the first is being written")(names.size == 1)
     submit(1)
-    await("the next is written beside it")(names.size == 2)
+    await("the next is written concurrently")(names.size == 2)
   }
 }

@@ -17,7 +17,7 @@ import io.cleancut.objectstore.{ObjectKey, Piece}
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Seeded, TestDirectory}
 
-/** Frames of many stores side by side in a few segments. */
+/** Reads of frames of many stores in a few segments. */
 class SegmentPiecesSuite extends AnyFunSuite with Seeded {
   import SegmentPiecesSuite._
 
@@ -29,7 +29,7 @@ class SegmentPiecesSuite extends AnyFunSuite with Seeded {
       }
     }
 
-  test("ranges are those of the segment, and stores of one process share the pieces") {
+  test("ranges have the bytes of the segment, and stores of one process share pieces") {
     inDirectory { (store, random) =>
       val bytes = segment(store, "a", Pieces * PieceBytes - 7, random)
       val pieces = new SegmentPieces(2L * Pieces * PieceBytes, PieceBytes)
@@ -39,26 +39,28 @@ class SegmentPiecesSuite extends AnyFunSuite with Seeded {
       }
       val threads = Executors.newFixedThreadPool(8)
       try
-        places.map(of => of -> threads.submit(() => pieces.range(store, "run", of))).foreach {
-          case (of, found) => assert(found.get().exists(_.sameElements(part(bytes, of))), of)
-        }
+        places
+          .map(place => place -> threads.submit(() => pieces.range(store, "run", place)))
+          .foreach { case (place, range) =>
+            assert(range.get().exists(_.sameElements(part(bytes, place))), place)
+          }
       finally threads.shutdown()
       assert(store.pieces.get == Pieces)
     }
   }
 
-  test("another run reads anew, since the checkpoint may be another one") {
+  test("another run reads again, because the checkpoint may have been replaced") {
     inDirectory { (store, random) =>
       val pieces = new SegmentPieces(1L << 20, PieceBytes)
-      val of = place("a", 3, 10)
+      val range = place("a", 3, 10)
       val first = segment(store, "a", 100, random)
-      assert(pieces.range(store, "run", of).get.sameElements(part(first, of)))
+      assert(pieces.range(store, "run", range).get.sameElements(part(first, range)))
       val second = segment(store, "a", 100, random)
-      assert(pieces.range(store, "next", of).get.sameElements(part(second, of)))
+      assert(pieces.range(store, "next", range).get.sameElements(part(second, range)))
     }
   }
 
-  test("what is not there, damaged beside it, or longer than pieces is left to its reader") {
+  test("ranges that are missing, in a corrupted piece, or longer than a piece are not returned") {
     inDirectory { (store, random) =>
       segment(store, "a", 3 * PieceBytes, random)
       val pieces = new SegmentPieces(1L << 20, PieceBytes)
@@ -70,20 +72,20 @@ class SegmentPiecesSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("pieces that have to go before they are asked for again are not read for long") {
+  test("pieces that are evicted before their reuse are soon not read any more") {
     inDirectory { (store, random) =>
       val room = 8
       val bytes = segment(store, "a", 64 * PieceBytes, random)
       val pieces = new SegmentPieces(room.toLong * PieceBytes, PieceBytes)
       val asks = 10000
       val answered = (0 until asks).count { n =>
-        val of = place("a", (n % 64) * PieceBytes + 1, 10)
-        val found = pieces.range(store, "run", of)
-        assert(found.forall(_.sameElements(part(bytes, of))))
-        found.isDefined
+        val wanted = place("a", (n % 64) * PieceBytes + 1, 10)
+        val range = pieces.range(store, "run", wanted)
+        assert(range.forall(_.sameElements(part(bytes, wanted))))
+        range.isDefined
       }
-      // A fifth of what would have been read. The cache evicts in the background, so that some
-      // pieces are found again.
+      // At most a quarter of the reads remain. The cache evicts in the background, so some pieces
+      // are still cached.
       val reads = store.pieces.get
       assert(reads <= answered && reads <= asks / 4)
     }
@@ -97,8 +99,8 @@ private object SegmentPiecesSuite {
   def place(segment: String, offset: Int, length: Int): FramePlace =
     FramePlace(segment, offset.toLong, length.toLong, 0)
 
-  def part(bytes: Array[Byte], of: FramePlace): Array[Byte] =
-    bytes.slice(of.offset.toInt, (of.offset + of.length).toInt)
+  def part(bytes: Array[Byte], place: FramePlace): Array[Byte] =
+    bytes.slice(place.offset.toInt, (place.offset + place.length).toInt)
 
   def segment(store: Counted, name: String, size: Int, random: Random): Array[Byte] = {
     val bytes = random.nextBytes(size)

@@ -12,7 +12,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
   private val pollMs = 10L
   private val listMs = 1000L
 
-  private def log(of: ChannelRecords) = new ChannelLog(of, clock, pollMs, listMs)
+  private def log(records: ChannelRecords) = new ChannelLog(records, clock, pollMs, listMs)
 
   private def refused(id: String)(body: => Any): CleancutException = {
     val error = intercept[CleancutException](body)
@@ -20,14 +20,18 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     error
   }
 
-  /** What a reader sees some time later. */
-  private def later(of: ChannelLog, last: Option[EpochMark], ms: Long = 10L): Vector[SentEpoch] = {
+  /** The epochs that a reader reads after some time. */
+  private def later(
+      reader: ChannelLog,
+      last: Option[EpochMark],
+      ms: Long = 10L
+  ): Vector[SentEpoch] = {
     clock.advance(ms, MILLISECONDS)
-    of.after(last)
+    reader.after(last)
   }
 
-  test("epochs come in their order, and a look costs one request") {
-    val channel = new DrawnChannel
+  test("epochs are returned in order, and a poll costs one request") {
+    val channel = new RandomChannel
     val reader = log(channel)
     val sent = Vector.fill(3)(channel.publish())
     assert(reader.after(None) == sent)
@@ -37,14 +41,14 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(later(reader, last).isEmpty)
     assert((channel.reads, channel.listings) == ((1, 0)))
     val next = channel.publish()
-    // No sooner than it was told to ask.
+    // Not before the poll interval.
     assert(reader.after(last).isEmpty)
     assert(later(reader, last) == Vector(next))
     assert((channel.reads, channel.listings) == ((3, 0)))
   }
 
-  test("numbers that an act has used up are passed over") {
-    val channel = new DrawnChannel
+  test("epoch numbers that an operation has skipped are skipped") {
+    val channel = new RandomChannel
     val reader = log(channel)
     val first = channel.publish()
     assert(reader.after(None) == Vector(first))
@@ -53,45 +57,45 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(later(reader, Some(first.mark), listMs) == Vector(beyond))
   }
 
-  test("a sender that went back behind what was seen, and not behind what was read") {
-    val channel = new DrawnChannel
+  test("a rollback of the sender to epochs after the last one read is not visible") {
+    val channel = new RandomChannel
     val reader = log(channel)
     val sent = Vector.fill(4)(channel.publish())
     assert(reader.after(None) == sent)
-    channel.goBack(2)
-    val anew = channel.publish(epoch = 9)
+    channel.rollBackInPlace(2)
+    val repeated = channel.publish(epoch = 9)
     val last = Some(sent(1).mark)
-    assert(later(reader, last, listMs) == Vector(anew))
+    assert(later(reader, last, listMs) == Vector(repeated))
   }
 
-  test("a sender that went back behind what was read") {
-    val channel = new DrawnChannel
+  test("a rollback of the sender before the last epoch read is an error") {
+    val channel = new RandomChannel
     val reader = log(channel)
     val sent = Vector.fill(4)(channel.publish())
     val last = sent.lastOption.map(_.mark)
     assert(reader.after(last).isEmpty)
-    channel.goBack(2)
+    channel.rollBackInPlace(2)
     assert(later(reader, last, listMs).isEmpty)
     channel.publish(epoch = 9)
     val error = refused("CLEANCUT_CHANNEL_ROLLED_BACK")(later(reader, last, listMs))
     assert(error.getMessage.contains("follows epoch 1, and this reader has already read"))
-    // Also where it has the same number.
-    channel.goBack(2)
+    // Also if the epochs have the same numbers.
+    channel.rollBackInPlace(2)
     channel.publish(epoch = 2)
     channel.publish(epoch = 3)
     channel.publish(epoch = 4)
     refused("CLEANCUT_CHANNEL_ROLLED_BACK")(later(reader, last, listMs))
   }
 
-  test("an epoch that a run from before a rollback has published late is passed over") {
-    val channel = new DrawnChannel
+  test("an epoch that a run from before a rollback publishes late is skipped") {
+    val channel = new RandomChannel
     val sent = Vector.fill(4)(channel.publish())
     channel.rollBack(2)
     val last = Some(sent(1).mark)
     val reader = log(channel)
     assert(reader.after(last).isEmpty)
     channel.publishLate(sent(3))
-    // It is the last one until the sender publishes the next, and no epoch has expired.
+    // The late epoch is the last one until the sender publishes the next one, and none has expired.
     assert(later(reader, last, listMs).isEmpty)
     assert(log(channel).after(last).isEmpty)
     assert(log(channel).after(None) == sent.take(2))
@@ -104,8 +108,8 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(later(reader, last) == next :+ more)
   }
 
-  test("a late epoch that follows the last one is passed over by a reader that lists") {
-    val channel = new DrawnChannel
+  test("a reader that lists skips a late epoch that follows the last one") {
+    val channel = new RandomChannel
     val sent = Vector.fill(4)(channel.publish())
     channel.rollBack(2)
     channel.publishLate(sent(2))
@@ -114,12 +118,12 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(log(channel).after(None) == sent.take(2))
     val next = channel.publish(epoch = 6)
     assert(log(channel).after(None) == sent.take(2) :+ next)
-    // A batch that was planned before the rollback is not read, whatever is there again.
+    // A batch that was planned before the rollback is refused, whatever epochs exist.
     refused("CLEANCUT_CHANNEL_ROLLED_BACK")(log(channel).between(last, sent(2).mark))
   }
 
-  test("a late epoch that was shown again by hand is read") {
-    val channel = new DrawnChannel
+  test("a late epoch that was manually unhidden is read") {
+    val channel = new RandomChannel
     val sent = Vector.fill(3)(channel.publish())
     channel.rollBack(2)
     channel.publishLate(sent(2))
@@ -128,8 +132,8 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(log(channel).after(Some(sent(1).mark)) == sent.drop(2))
   }
 
-  test("epochs that were let go are nothing to begin with, and are missed by who needs them") {
-    val channel = new DrawnChannel
+  test("a new reader starts after expired epochs, and a reader that needs them fails") {
+    val channel = new RandomChannel
     val sent = Vector.fill(6)(channel.publish())
     channel.expire(2, isCollected = false)
     assert(log(channel).after(None) == sent.drop(3))
@@ -139,55 +143,55 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(log(channel).after(Some(sent(3).mark)) == sent.drop(4))
   }
 
-  test("a batch of an earlier run is read again as it was") {
-    val channel = new DrawnChannel
+  test("a batch of an earlier run is read again unchanged") {
+    val channel = new RandomChannel
     val sent = Vector.fill(6)(channel.publish())
-    val of = log(channel).between(Some(sent(1).mark), sent(3).mark)
-    assert(of == Vector(sent(2), sent(3)))
+    val batch = log(channel).between(Some(sent(1).mark), sent(3).mark)
+    assert(batch == Vector(sent(2), sent(3)))
     assert(log(channel).between(None, sent(1).mark) == sent.take(2))
     val reader = log(channel)
     assert(reader.after(Some(sent(1).mark)) == sent.drop(2))
     channel.listings = 0
-    assert(reader.between(Some(sent(1).mark), sent(3).mark) == of && channel.listings == 0)
-    channel.goBack(2)
+    assert(reader.between(Some(sent(1).mark), sent(3).mark) == batch && channel.listings == 0)
+    channel.rollBackInPlace(2)
     refused("CLEANCUT_CHANNEL_EXPIRED")(log(channel).between(Some(sent(1).mark), sent(3).mark))
     Seq(2L, 3L).foreach(epoch => channel.publish(epoch = epoch))
     refused("CLEANCUT_CHANNEL_ROLLED_BACK")(log(channel).between(Some(sent(1).mark), sent(3).mark))
   }
 
-  test("what is no epoch of a channel is refused by name") {
-    val channel = new DrawnChannel
+  test("an object that is no epoch of a channel is refused by name") {
+    val channel = new RandomChannel
     val sent = channel.publish()
     val name = ChannelLayout.manifest(0)
-    val body = DrawnChannel.json(sent)
-    def found(text: String) = {
+    val body = RandomChannel.json(sent)
+    def errorOf(text: String) = {
       channel.put(name, text)
       intercept[CleancutException](log(channel).after(None))
     }
-    assert(found("{").errorId == "CLEANCUT_CHANNEL_CORRUPTED")
-    assert(found("[]").errorId == "CLEANCUT_CHANNEL_CORRUPTED")
-    assert(found(body.replace("\"epoch\":0", "\"epoch\":1")).getMessage.contains("of epoch 1"))
+    assert(errorOf("{").errorId == "CLEANCUT_CHANNEL_CORRUPTED")
+    assert(errorOf("[]").errorId == "CLEANCUT_CHANNEL_CORRUPTED")
+    assert(errorOf(body.replace("\"epoch\":0", "\"epoch\":1")).getMessage.contains("of epoch 1"))
     assert(
-      found(body.replace("\"rows\":1", "\"rows\":\"1\"")).errorId == "CLEANCUT_CHANNEL_CORRUPTED"
+      errorOf(body.replace("\"rows\":1", "\"rows\":\"1\"")).errorId == "CLEANCUT_CHANNEL_CORRUPTED"
     )
-    assert(found(body.replace("\"after\"", "\"before\"")).errorId == "CLEANCUT_CHANNEL_INVALID")
-    assert(found(body.replace("Version\":1", "Version\":3")).errorId == "CLEANCUT_FORMAT_UNKNOWN")
+    assert(errorOf(body.replace("\"after\"", "\"before\"")).errorId == "CLEANCUT_CHANNEL_INVALID")
+    assert(errorOf(body.replace("Version\":1", "Version\":3")).errorId == "CLEANCUT_FORMAT_UNKNOWN")
   }
 
-  test("a reader notes itself once, and anew where its checkpoint has moved") {
-    val channel = new DrawnChannel
-    def noted(checkpoint: String) = {
+  test("a reader registers once, and again after its checkpoint has moved") {
+    val channel = new RandomChannel
+    def registered(checkpoint: String) = {
       ChannelLog.register(channel, "q", "0", checkpoint)
       new String(channel.read("_readers/q-0.json").get)
     }
-    assert(noted("file:/a").contains("\"checkpoint\":\"file:/a\""))
-    assert(noted("file:/a") == noted("file:/a"))
-    assert(noted("file:/b").contains("\"checkpoint\":\"file:/b\""))
+    assert(registered("file:/a").contains("\"checkpoint\":\"file:/a\""))
+    assert(registered("file:/a") == registered("file:/a"))
+    assert(registered("file:/b").contains("\"checkpoint\":\"file:/b\""))
   }
 
-  test("bounds take whole epochs, at least one with rows, and end with rows") {
+  test("limits admit complete epochs, at least one with rows, and end with rows") {
     def epochs(rows: Long*): Seq[SentEpoch] = {
-      val channel = new DrawnChannel
+      val channel = new RandomChannel
       rows.map(channel.publish(_))
     }
     def admitted(bounds: ChannelBounds, rows: Long*) = bounds.admitted(epochs(rows: _*)).map(_.rows)
@@ -200,18 +204,18 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(admitted(ChannelBounds(None, None, Some(5L)), 4, 0, 2, 1) == Seq(4))
   }
 
-  test("a reader has each epoch once and in order, or is told, whatever the sender does") {
-    var told, undone, whole, late = 0
+  test("a reader reads each epoch once and in order, or fails, whatever the sender does") {
+    var failed, undone, complete, late = 0
     forSeeds(400) { random =>
-      val channel = new DrawnChannel
-      // Operations that are recorded take numbers, which are never used again.
+      val channel = new RandomChannel
+      // Recorded operations take epoch numbers, which are never reused.
       val isRecorded = random.nextBoolean()
       var reader = log(channel)
       var read = Vector.empty[SentEpoch]
-      var isTold = false
+      var hasFailed = false
       def step(): Unit = {
         clock.advance(random.nextInt(2) * listMs + random.nextInt(20).toLong, MILLISECONDS)
-        // A restart forgets what was seen.
+        // A restart loses the state of the reader.
         if (random.nextInt(4) == 0) reader = log(channel)
         try {
           val seen = reader.after(read.lastOption.map(_.mark))
@@ -219,7 +223,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
           taken.lastOption.foreach { end =>
             if (random.nextBoolean()) reader = log(channel)
             val from = read.lastOption.map(_.mark)
-            // Between the offsets that are logged and the batch, the sender may go back.
+            // The sender may roll back between the logged offsets and the batch.
             if (channel.chain.endsWith(seen) || channel.chain.contains(end)) {
               assert(reader.between(from, end.mark) == taken)
               read = read ++ taken
@@ -228,20 +232,20 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
         } catch {
           case e: CleancutException =>
             assert(e.errorId == "CLEANCUT_CHANNEL_ROLLED_BACK" && !channel.chain.startsWith(read))
-            isTold = true
+            hasFailed = true
         }
       }
       val steps = 5 + random.nextInt(40)
-      for (_ <- 0 until steps if !isTold) random.nextInt(10) match {
+      for (_ <- 0 until steps if !hasFailed) random.nextInt(10) match {
         case 0 if isRecorded =>
           channel.rollBack(random.nextInt(channel.chain.size + 1))
-          val more = channel.takenBack.drop(1)
-          // One that does not follow the last epoch that counts.
+          val more = channel.hidden.drop(1)
+          // A late epoch that does not follow the last valid one.
           if (more.nonEmpty && random.nextBoolean()) {
             channel.publishLate(more(random.nextInt(more.size)))
             late += 1
           }
-        case 0                => channel.goBack(random.nextInt(channel.chain.size + 1))
+        case 0                => channel.rollBackInPlace(random.nextInt(channel.chain.size + 1))
         case 1 if !isRecorded =>
           channel.undo(random.nextInt(channel.chain.size + 1))
           undone += 1
@@ -251,21 +255,21 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
           channel.publish(random.nextInt(3).toLong, next + skipped)
         case _ => step()
       }
-      if (!isTold && channel.chain.startsWith(read)) {
-        // One that has seen nothing: what was published anew under a number that was seen before is
-        // told from it by the epoch after it.
+      if (!hasFailed && channel.chain.startsWith(read)) {
+        // A new reader, because a repeated epoch with a known number is only recognized by its
+        // successor.
         reader = log(channel)
         assert(read ++ reader.after(read.lastOption.map(_.mark)) == channel.chain)
-        whole += 1
-      } else if (!isTold) {
-        // It learns it with the next epoch, whatever number that has.
+        complete += 1
+      } else if (!hasFailed) {
+        // The reader detects it with the next epoch, whatever its number.
         channel.publish(epoch = channel.highest + 1)
         clock.advance(listMs, MILLISECONDS)
         refused("CLEANCUT_CHANNEL_ROLLED_BACK")(reader.after(read.lastOption.map(_.mark)))
-        told += 1
-      } else told += 1
+        failed += 1
+      } else failed += 1
     }
-    info(s"told: $told, read whole: $whole, undone: $undone, late: $late")
+    info(s"failed: $failed, read complete: $complete, undone: $undone, late: $late")
     assert(late > 0)
   }
 }

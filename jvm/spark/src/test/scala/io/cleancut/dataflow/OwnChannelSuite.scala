@@ -6,11 +6,11 @@ import io.cleancut.dataflow.OwnChannel.Operation
 
 class OwnChannelSuite extends AnyFunSuite {
 
-  private def epochs(of: DrawnChannel): Seq[Long] =
-    ChannelLayout.numbersIn(of.names(ChannelLayout.Epochs))
+  private def epochs(channel: RandomChannel): Seq[Long] =
+    ChannelLayout.numbersIn(channel.names(ChannelLayout.Epochs))
 
-  test("a loop that goes back, and back again, reads what counts for it") {
-    val channel = new DrawnChannel
+  test("a query in a loop reads its own valid epochs after several rollbacks") {
+    val channel = new RandomChannel
     (0L to 6L).foreach(epoch => channel.publish(epoch = epoch))
     OwnChannel.follow(channel, Nil)
     assert(epochs(channel) == (0L to 6L))
@@ -23,18 +23,18 @@ class OwnChannelSuite extends AnyFunSuite {
     channel.publish(epoch = 10)
     OwnChannel.follow(channel, Seq(back))
     assert(epochs(channel) == (0L to 3L) ++ (9L to 10L))
-    // To before it went back.
-    val undone = Operation(12, 6)
+    // A rollback to an epoch before the first rollback.
+    val undone = Act(12, 6)
     OwnChannel.follow(channel, Seq(back, undone))
     assert(epochs(channel) == (0L to 6L))
-    // And to where it had gone on: what was left then stays hidden.
-    val again = Operation(14, 9)
+    // A rollback to an epoch after the first rollback; epochs that it skipped stay hidden.
+    val again = Act(14, 9)
     OwnChannel.follow(channel, Seq(back, undone, again))
     assert(epochs(channel) == (0L to 3L) :+ 9L)
   }
 
-  test("acts that the log has no more are known from the sink") {
-    val channel = new DrawnChannel
+  test("operations that the log has deleted are known from the sink") {
+    val channel = new RandomChannel
     (0L to 4L).foreach(epoch => channel.publish(epoch = epoch))
     OwnChannel.follow(channel, Seq(Operation(6, 1)))
     channel.publish(epoch = 7)
@@ -44,15 +44,15 @@ class OwnChannelSuite extends AnyFunSuite {
     assert(epochs(channel) == Seq(0L, 1L, 7L))
   }
 
-  test("an act that goes on from the last epoch changes nothing") {
-    val channel = new DrawnChannel
+  test("an operation on the last epoch hides no epoch") {
+    val channel = new RandomChannel
     (0L to 4L).foreach(epoch => channel.publish(epoch = epoch))
     OwnChannel.follow(channel, Seq(Operation(5, 4)))
     assert(epochs(channel) == (0L to 4L))
   }
 
-  test("it is known whose a channel is") {
-    val channel = new DrawnChannel
+  test("the owner of a channel is recognized") {
+    val channel = new RandomChannel
     assert(!OwnChannel.isOf(channel, "q"))
     channel.put(ChannelLayout.Owner, """{"formatVersion":1,"queryId":"q","checkpoint":"c"}""")
     assert(OwnChannel.isOf(channel, "q") && !OwnChannel.isOf(channel, "r"))

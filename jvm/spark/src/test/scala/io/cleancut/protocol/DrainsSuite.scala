@@ -11,30 +11,30 @@ class DrainsSuite extends AnyFunSuite {
   private val withInput = Capture(CaptureMode.Unaligned, None)
   private def without(intervalMs: Long) = withInput.copy(drainNs = Some(ms(intervalMs)))
 
-  /** For how many milliseconds stragglers are let go on, to the nearest hundred. */
-  private def letMs(drains: Drains, capture: Capture): Int =
+  /** The time that stragglers may continue, in milliseconds, rounded to hundreds. */
+  private def grantedMs(drains: Drains, capture: Capture): Int =
     (0 to 20000 by 100).indexWhere(age => !drains.mayContinue(capture, ms(age.toLong))) * 100
 
-  test("an epoch with input is cut as ever") {
+  test("an epoch with input is cut at once") {
     val drains = new Drains
     drains.recordEpoch(withInput, ms(5000))
-    assert(letMs(drains, withInput) == 0)
+    assert(grantedMs(drains, withInput) == 0)
   }
 
-  test("one that only drains goes on as long as one with input takes without its stragglers") {
+  test("an epoch without input continues as long as one with input without its stragglers") {
     val drains = new Drains
     drains.recordEpoch(withInput, ms(9000))
     drains.recordEpoch(withInput, ms(2300))
-    assert(letMs(drains, without(0)) == 2300)
+    assert(grantedMs(drains, without(0)) == 2300)
     drains.recordEpoch(without(0), ms(8000))
-    assert(letMs(drains, without(0)) == 2300, "epochs that drain are no measure of others")
+    assert(grantedMs(drains, without(0)) == 2300, "epochs without input do not count")
   }
 
-  test("it goes on for a second at least, and to the next trigger") {
+  test("an epoch without input continues for at least a second, and until the next trigger") {
     val drains = new Drains
-    assert(letMs(drains, without(0)) == 1000)
+    assert(grantedMs(drains, without(0)) == 1000)
     drains.recordEpoch(withInput, ms(20))
-    assert(letMs(drains, without(0)) == 1000)
-    assert(letMs(drains, without(4000)) == 4000)
+    assert(grantedMs(drains, without(0)) == 1000)
+    assert(grantedMs(drains, without(4000)) == 4000)
   }
 }

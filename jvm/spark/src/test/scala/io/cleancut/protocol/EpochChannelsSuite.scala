@@ -8,7 +8,7 @@ import io.cleancut.format.{Channels, FrameKind, FrameName, FramePlace, PlacedFra
 import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, PagedChains, RowsDigest, RunId}
 import io.cleancut.conf.Capture
 
-/** What is decided of a channel, and which frames a cut then has. */
+/** Decisions of channels, and the frames that a cut then has. */
 class EpochChannelsSuite extends AnyFunSuite {
   private val Epoch = 4L
   private val state = StoreId(0, 1, "default")
@@ -31,7 +31,7 @@ class EpochChannelsSuite extends AnyFunSuite {
 
   private def paged = PagedChains(storeCount = 1, pages = Nil, window = Nil)
 
-  /** As it is read: without the stores whose chains are in pages and in the window. */
+  /** The cut as it is read: without the stores whose chains are in pages and in the window. */
   private def read(cut: Cut): Cut = cut.copy(stores = cut.inFlight)
 
   private def stored(store: StoreId) = StoreCut(
@@ -41,37 +41,42 @@ class EpochChannelsSuite extends AnyFunSuite {
 
   private val before = cutOf(stored(state), stored(channel))
 
-  /** An attempt that reads its channel, leaves rows in it, and commits. */
-  private def run(ledger: EpochLedger, attempt: Long, inFlight: Long, of: RowsDigest = all): Ack = {
+  /** Runs an attempt that reads its channel, leaves in-flight rows, and commits. */
+  private def run(
+      ledger: EpochLedger,
+      attempt: Long,
+      inFlight: Long,
+      input: RowsDigest = all
+  ): Ack = {
     ledger.channels.open(attempt, channel, mayDefer = true)
     ledger.open(attempt, state)
     if (inFlight > 0) ledger.ack(frame(attempt, channel, FrameKind.Base))
-    ledger.channels.report(attempt, report(inFlight, of))
+    ledger.channels.report(attempt, report(inFlight, input))
     ledger.ack(frame(attempt, state, FrameKind.Delta))
   }
 
   private def closed(ledger: EpochLedger): Map[StoreId, StateVersion] =
-    ledger.close(None).toOption.get.map(of => of.store -> of.version).toMap
+    ledger.close(None).toOption.get.map(chain => chain.store -> chain.version).toMap
 
-  test("a cut has the rows in flight of the attempt whose state it has") {
+  test("a cut has the in-flight rows of the attempt whose state it has") {
     val ledger = new EpochLedger(Epoch, Some(before))
     assert(run(ledger, 1, inFlight = 3) == Ack.Accepted)
     assert(closed(ledger) == Map(state -> version(1), channel -> version(1)))
   }
 
-  test("a channel that is empty again is in the cut no more") {
+  test("a cut has no empty channel") {
     val ledger = new EpochLedger(Epoch, Some(before))
     assert(run(ledger, 1, inFlight = 0) == Ack.Accepted)
     assert(closed(ledger) == Map(state -> version(1)))
   }
 
-  test("the first complete attempt decides, and one that has decided otherwise fails") {
+  test("the first complete attempt decides, and attempts with another decision fail") {
     val ledger = new EpochLedger(Epoch, Some(before))
     run(ledger, 1, inFlight = 3)
     assert(ledger.channels.decision(channel).map(_.report).contains(report(3)))
     for ((attempt, inFlight) <- Seq(2L -> 0L, 3L -> 4L)) {
       val ack = run(ledger, attempt, inFlight)
-      assert(ack.isInstanceOf[Ack.Discarded], s"$inFlight rows in flight: $ack")
+      assert(ack.isInstanceOf[Ack.Discarded], s"$inFlight in-flight rows: $ack")
     }
     assert(run(ledger, 4, inFlight = 3, RowsDigest(10, 99)).isInstanceOf[Ack.Discarded])
     assert(closed(ledger) == Map(state -> version(1), channel -> version(1)))
@@ -79,7 +84,7 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(closed(ledger) == Map(state -> version(5), channel -> version(5)))
   }
 
-  test("an attempt that died before it was complete has decided nothing") {
+  test("an attempt that fails before it is complete does not decide") {
     val ledger = new EpochLedger(Epoch, Some(before))
     ledger.channels.open(1, channel, mayDefer = true)
     ledger.open(1, state)
@@ -91,7 +96,7 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(closed(ledger) == Map(state -> version(2), channel -> version(2)))
   }
 
-  test("a held frame decides as a durable one does") {
+  test("a held frame decides like a durable one") {
     val ledger = new EpochLedger(Epoch, Some(before))
     ledger.channels.open(1, channel, mayDefer = true)
     ledger.open(1, state)
@@ -102,18 +107,18 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(run(ledger, 2, inFlight = 2).isInstanceOf[Ack.Discarded])
   }
 
-  test("where Spark names the versions that it counted, their channels go with them") {
+  test("if Spark names the versions that it counts, the cut has their channels") {
     val ledger = new EpochLedger(Epoch, Some(before))
     run(ledger, 1, inFlight = 3)
     run(ledger, 2, inFlight = 3)
     val counted = ledger.close(Some(Set(version(1).id))).toOption.get
     assert(
-      counted.map(of => of.store -> of.version).toMap ==
+      counted.map(chain => chain.store -> chain.version).toMap ==
         Map(state -> version(1), channel -> version(1))
     )
   }
 
-  test("a task whose plan does not read its rows in flight is told which") {
+  test("a task whose plan does not read its in-flight rows receives their channels") {
     val ledger = new QueryLedger(Epoch - 1, Some(before))
     assert(ledger.open(1, state, Epoch).map(_.unread) == Right(Seq(channel)))
     val task = ChannelTask(2, channel, Epoch, 4, "0", Capture.Off)
@@ -121,7 +126,7 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(ledger.open(2, state, Epoch).map(_.unread) == Right(Nil))
   }
 
-  test("so is one that would repeat a sealed epoch without the rows that it left in flight") {
+  test("a task that repeats a sealed epoch without its in-flight rows receives their channels") {
     val seal = Cut(
       Epoch,
       RunId(None, "r", 1),
@@ -140,13 +145,13 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(decision.flatMap(_.frame).map(_.version).contains(version(1)))
   }
 
-  test("a cut and its reports come back as they were written") {
+  test("a cut and its reports are read as they were written") {
     val cut = before.copy(channels = Seq(report(3), report(0, RowsDigest(0, -1L))))
     assert(Cut.parse("x", Epoch - 1, cut.toBytes) == read(cut))
     assert(read(cut).inFlight.map(_.store) == Seq(channel))
   }
 
-  test("a cut and the courses of its channels come back as they were written") {
+  test("a cut and the courses of its channels are read as they were written") {
     val other = channel.copy(partition = 2)
     val courses = Map(
       channel -> ChannelCourse(12L, 3400L, 7L, 812L, Some(250L), Some(0L)),
@@ -161,7 +166,7 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(courses(channel).barrierToCaptureMs.contains(562L))
   }
 
-  test("the course of a channel is that of the attempt that decided") {
+  test("a channel has the course of the attempt that has decided") {
     val ledger = new EpochLedger(Epoch, Some(before))
     def course(arrivedMs: Long) = ChannelCourse(0L, 0L, 0L, arrivedMs, None, None)
     for (attempt <- 1L to 2L) {

@@ -9,16 +9,16 @@ import io.cleancut.coordinator.LedgerFrames._
 
 class EpochLedgerSuite extends AnyFunSuite {
 
-  /** The attempt behind the last frame of each store. */
+  /** The attempt of the last frame of each store. */
   private def attempts(closed: Either[Set[StoreId], Seq[StoreCut]]): Map[StoreId, Long] =
     closed.fold(
-      missing => fail(s"lacks $missing"),
+      missing => fail(s"missing $missing"),
       _.map(s => s.store -> java.lang.Long.parseLong(s.version.id.takeRight(16), 16)).toMap
     )
 
   private def ledger(previous: Option[Cut] = None) = new EpochLedger(0L, previous)
 
-  test("an epoch lacks what the cut before it has, until a frame of it comes") {
+  test("an epoch is missing each store of the previous cut until it has a frame") {
     val first = new EpochLedger(0, None)
     assert(!first.lacksOtherThan(Left) && first.mayBeComplete)
     first.open(1, Left)
@@ -33,7 +33,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(epoch.mayBeComplete)
   }
 
-  test("an attempt counts when it has reported every store that it opened") {
+  test("an attempt counts when it has reported each store that it opened") {
     val epoch = ledger()
     epoch.open(1L, Left)
     epoch.open(1L, Right)
@@ -43,19 +43,19 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(attempts(epoch.close(None)) == Map(Left -> 1L, Right -> 1L))
   }
 
-  test("the stores of a task are never from two attempts") {
+  test("the stores of a task are from one attempt") {
     val epoch = ledger()
     for (attempt <- 1L to 2L; store <- Seq(Left, Right)) epoch.open(attempt, store)
     epoch.ack(frame(Left, 1, 1))
     epoch.ack(frame(Right, 1, 1))
-    // The second is ahead in one store only.
+    // The second attempt is later in one store only.
     epoch.ack(frame(Left, 1, 2))
     assert(attempts(epoch.close(None)) == Map(Left -> 1L, Right -> 1L))
     epoch.ack(frame(Right, 1, 2))
     assert(attempts(epoch.close(None)) == Map(Left -> 2L, Right -> 2L))
   }
 
-  test("a failed attempt counts where no other is complete, since its rows may be kept") {
+  test("a failed attempt counts if no other is complete, because its rows may be persisted") {
     val epoch = ledger()
     for (attempt <- 1L to 3L) {
       epoch.open(attempt, Left)
@@ -63,7 +63,7 @@ class EpochLedgerSuite extends AnyFunSuite {
       epoch.ack(frame(Left, 1, attempt))
     }
     epoch.fail(1L)
-    assert(epoch.close(None) == scala.Left(Set(Left, Right)), "none of them has all of its stores")
+    assert(epoch.close(None) == scala.Left(Set(Left, Right)), "no attempt has all its stores")
     epoch.ack(frame(Right, 1, 1))
     assert(attempts(epoch.close(None)) == Map(Left -> 1L, Right -> 1L))
     epoch.ack(frame(Right, 1, 2))
@@ -75,7 +75,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(attempts(epoch.close(None)) == Map(Left -> 3L, Right -> 3L))
   }
 
-  test("a report that comes again is a duplicate, wherever it lies; another version is discarded") {
+  test("a repeated report is a duplicate in any segment, and another version is discarded") {
     val epoch = ledger()
     epoch.open(1L, Left)
     assert(epoch.ack(frame(Left, 1, 1)) == Ack.Accepted)
@@ -88,7 +88,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(attempts(epoch.close(None)) == Map(Left -> 1L))
   }
 
-  test("an attempt that left other rows in flight is told so each time it asks, and never counts") {
+  test("an attempt that left other in-flight rows is discarded at each report") {
     val epoch = ledger()
     val channel = Left.copy(name = Channels.name(0))
     def attempt(id: Long, deferred: RowsDigest): PlacedFrame = {
@@ -101,12 +101,12 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(epoch.ack(first) == Ack.Accepted && epoch.ack(first) == Ack.Duplicate)
     val refusal = epoch.ack(second)
     assert(refusal.isInstanceOf[Ack.Discarded])
-    // Its answer was lost. As a duplicate, the task would have handed rows on that are in flight.
+    // The response was lost. If this were a duplicate, the task would emit in-flight rows.
     assert(epoch.ack(second) == refusal)
     assert(attempts(epoch.close(None)) == Map(Left -> 1L))
   }
 
-  test("a duplicate does not bring an attempt forward") {
+  test("a duplicate does not make an attempt later") {
     val epoch = ledger()
     for (attempt <- 1L to 2L) {
       epoch.open(attempt, Left)
@@ -116,7 +116,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(attempts(epoch.close(None)) == Map(Left -> 2L))
   }
 
-  test("a base that goes with a commit takes the place of its delta, in either order") {
+  test("a base of a commit replaces its delta, in either order") {
     for (kinds <- Seq(FrameKind.Delta, FrameKind.Base).permutations) {
       val before = cut(0, StoreCut(Left, Seq(delta(Left, 1, 1))))
       val epoch = new EpochLedger(1L, Some(before))
@@ -127,7 +127,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     }
   }
 
-  test("a delta goes behind the chain of the cut before") {
+  test("a delta extends the chain of the previous cut") {
     val before = cut(0, StoreCut(Left, Seq(delta(Left, 1, 1))))
     val epoch = new EpochLedger(1L, Some(before))
     epoch.open(2L, Left)
@@ -136,7 +136,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(chain == scala.Right(Seq(delta(Left, 1, 1), delta(Left, 2, 2))))
   }
 
-  test("a store of the cut before must come again") {
+  test("each store of the previous cut requires a frame") {
     val before =
       cut(0, StoreCut(Left, Seq(delta(Left, 1, 1))), StoreCut(Other, Seq(delta(Other, 1, 1))))
     val epoch = new EpochLedger(1L, Some(before))
@@ -145,7 +145,7 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(epoch.close(None) == scala.Left(Set(Other)))
   }
 
-  test("where Spark named versions, those count and no later ones") {
+  test("if Spark names versions, exactly these count") {
     val epoch = ledger()
     for (attempt <- 1L to 2L; store <- Seq(Left, Right)) {
       epoch.open(attempt, store)
@@ -157,8 +157,8 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(epoch.close(Some(Set(version(1, 9).id))) == scala.Left(Set(Left, Right)))
   }
 
-  test("an attempt whose base is due and not there yet does not hide one that has it") {
-    // Before, such a delta was chosen for coming last, and the epoch could not be committed.
+  test("an attempt without its required base does not hide one that has it") {
+    // Earlier, such a delta was chosen as the latest one, and the epoch could not be committed.
     val epoch = new EpochLedger(5L, None)
     for (attempt <- 1L to 2L) epoch.open(attempt, Left)
     epoch.ack(frame(Left, 6, 1))

@@ -6,7 +6,7 @@ import io.cleancut.conf.{Capture, CaptureMode}
 import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.protocol.EpochState._
 
-/** All states that an epoch can be in, and all that can happen to it. */
+/** All states of an epoch, and all events. */
 class EpochStateSuite extends AnyFunSuite {
   import EpochStateSuite._
 
@@ -17,46 +17,48 @@ class EpochStateSuite extends AnyFunSuite {
 
   test("each phase is reached, in a later epoch and in all kinds of a first one") {
     assert(reachable.map(_.phase) == Set(Open, Held, Sealed, Finishing))
-    val kinds = reachable.groupBy(of => (of.isFirst, of.isUnclaimed, of.sealedBefore.isDefined))
+    val kinds = reachable.groupBy { state =>
+      (state.isFirst, state.isUnclaimed, state.sealedBefore.isDefined)
+    }
     assert(kinds.size == 5 && kinds.values.forall(_.size == 8))
   }
 
-  test("frames are kept from the first time on that the sink says it will seal, and no other") {
+  test("frames are kept from the first hold on") {
     for (state <- reachable) {
-      val (next, act) = decide(state, Hold(Next))
+      val (next, effect) = decide(state, Hold(Next))
       assert(next == state.copy(isHeld = true))
-      assert(act == (if (state.isHeld) Act.Nothing else Act.KeepFrames))
+      assert(effect == (if (state.isHeld) Act.Nothing else Act.KeepFrames))
       assert(decide(next, Hold(Next)) == ((next, Act.Nothing)))
     }
   }
 
-  test("after its cut the next epoch begins, of which nothing holds that held for this one") {
+  test("a commit starts the next epoch with a new state") {
     for (state <- reachable)
       assert(
         decide(state, Commit(Next)) == ((EpochState(Next + 1, isFirst = false), Act.CloseEpoch))
       )
   }
 
-  test("a claim is needed after a cut, unless the run's own seal will say the same") {
+  test("a claim is required after a cut, unless the run will write a seal") {
     for (state <- reachable) {
-      val needs = state.isUnclaimed && (state.sealedBefore.isDefined || !state.isHeld)
-      assert(state.isToClaim == needs)
+      val isRequired = state.isUnclaimed && (state.sealedBefore.isDefined || !state.isHeld)
+      assert(state.isToClaim == isRequired)
       assert(!decide(state, Claim(Next))._1.isToClaim)
     }
   }
 
-  test("a seal is an object where a later run has to follow it, and once") {
+  test("a seal is an object if a later run must follow it, and is written once") {
     for (state <- reachable; hasDecisions <- Seq(false, true)) {
-      val found = state.sealMethod(hasDecisions)
-      // Nothing of what an earlier run has sealed is sealed again, and neither is one's own.
+      val sealBy = state.sealBy(hasDecisions)
+      // An epoch that this run or an earlier run has sealed is not sealed again.
       val isNew = !state.isSealed && state.sealedBefore.isEmpty
       val isToFollow = state.isUnclaimed || hasDecisions
-      assert(found == (if (isNew && isToFollow) SealMethod.SealObject else SealMethod.OwnerCheck))
-      assert(decide(state, Seal(Next))._1.sealMethod(hasDecisions) == SealMethod.OwnerCheck)
+      assert(sealBy == (if (isNew && isToFollow) SealBy.SealObject else SealBy.OwnerCheck))
+      assert(decide(state, Seal(Next))._1.sealBy(hasDecisions) == SealBy.OwnerCheck)
     }
   }
 
-  test("an epoch that is finished from a seal stays so when it is sealed") {
+  test("an epoch that is finished from a seal stays in this phase when it is sealed") {
     for (state <- reachable) {
       val finishing = decide(state, Finish(cut(Next)))._1
       assert(finishing.phase == Finishing && finishing.finishing.contains(cut(Next)))
@@ -64,7 +66,7 @@ class EpochStateSuite extends AnyFunSuite {
     }
   }
 
-  test("rows stay in flight where the sink seals, and not in the first epoch of a run") {
+  test("rows stay in flight if the sink seals, and not in the first epoch of a run") {
     val auto = Capture(CaptureMode.Unaligned, None)
     for (state <- reachable) {
       assert(state.mayDefer(auto) == (state.isHeld && !state.isFirst))
@@ -72,7 +74,7 @@ class EpochStateSuite extends AnyFunSuite {
     }
   }
 
-  test("of another epoch nothing is known") {
+  test("the state of another epoch is empty") {
     for (state <- reachable) {
       assert(state.of(Next) == state)
       val other = state.of(Next + 3)
@@ -80,7 +82,7 @@ class EpochStateSuite extends AnyFunSuite {
     }
   }
 
-  test("a seal of another epoch than the first is none that the run follows") {
+  test("a run does not follow a seal of another epoch") {
     assert(EpochState.first(Next, followsCut = true, Some(cut(Next - 1))).sealedBefore.isEmpty)
     assert(EpochState.first(Next, followsCut = true, Some(cut(Next))).sealedBefore.isDefined)
   }
@@ -95,17 +97,17 @@ object EpochStateSuite {
   private def events(epoch: Long): Seq[Event] =
     Seq(Hold(epoch), Claim(epoch), Seal(epoch), Finish(cut(epoch)), Commit(epoch))
 
-  /** All that events lead to, from the first epoch of a run and from a later one. */
+  /** All states that events reach, from the first epoch of a run and from a later one. */
   private val reachable: Set[EpochState] = {
     val starts = for {
       followsCut <- Seq(false, true)
       sealedBefore <- Seq(None, Some(cut(Next)))
     } yield EpochState.first(Next, followsCut, sealedBefore)
-    def more(found: Set[EpochState]): Set[EpochState] = {
-      val next = found ++ found.flatMap(state => events(Next).map(decide(state, _)._1))
+    def closure(states: Set[EpochState]): Set[EpochState] = {
+      val next = states ++ states.flatMap(state => events(Next).map(decide(state, _)._1))
       val here = next.filter(_.epoch == Next)
-      if (here == found) found else more(here)
+      if (here == states) states else closure(here)
     }
-    more(starts.toSet + EpochState(Next, isFirst = false))
+    closure(starts.toSet + EpochState(Next, isFirst = false))
   }
 }

@@ -12,7 +12,7 @@ class OffsetEntrySuite extends AnyFunSuite {
   private def commit(watermarkMs: Long) =
     s"v1\n{\"nextBatchWatermarkMs\":$watermarkMs,\"stateUniqueIds\":{}}"
 
-  test("it has the sources of the epoch before, and the watermark that this one reached") {
+  test("an entry without input has the sources of the previous epoch and the new watermark") {
     assert(
       OffsetEntry.withoutInput(before, commit(9000), nowMs = 80000) ==
         """v1
@@ -22,18 +22,18 @@ class OffsetEntrySuite extends AnyFunSuite {
     )
   }
 
-  test("neither the watermark nor the time goes back") {
+  test("neither the watermark nor the time decreases") {
     assert(OffsetEntry.withoutInput(before, commit(0), nowMs = 60000) == before)
   }
 
-  test("what an act has noted of its epoch is not said of the one after it") {
+  test("the marks of an operation are not copied to the next entry") {
     val marks = OffsetEntry.ActMarks.map(mark => s"\"$mark\":\"1\"").mkString(",")
-    val ofAct = before.replace("\"conf\":{", s"\"conf\":{$marks,")
-    assert(ofAct != before)
-    assert(OffsetEntry.withoutInput(ofAct, commit(0), nowMs = 0) == before)
+    val marked = before.replace("\"conf\":{", s"\"conf\":{$marks,")
+    assert(marked != before)
+    assert(OffsetEntry.withoutInput(marked, commit(0), nowMs = 0) == before)
   }
 
-  test("sources by name are kept as they are") {
+  test("named sources are unchanged") {
     val named =
       before.replace("v1", "v2").replace("{\"logOffset\":7}\n-", "a:{\"logOffset\":7}\nb:-")
     assert(OffsetEntry.withoutInput(named, commit(0), nowMs = 0) == named)

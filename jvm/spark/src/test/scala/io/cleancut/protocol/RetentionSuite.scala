@@ -12,7 +12,7 @@ import io.cleancut.testkit.Frames.version
 
 class RetentionSuite extends AnyFunSuite {
 
-  test("frames below the newest base that is old enough go, oldest first") {
+  test("frames before the newest base that is old enough are deleted, oldest first") {
     val listing = StoreListing(Set(version(3), version(6)), (1L to 9L).map(version(_)).toSet)
     assert(numbers(listing, keepFrom = 7) == Seq(1, 2, 3, 3, 4, 5))
     assert(numbers(listing, keepFrom = 5) == Seq(1, 2))
@@ -20,14 +20,14 @@ class RetentionSuite extends AnyFunSuite {
     assert(numbers(listing, keepFrom = 7, maxNumbers = 2) == Seq(1, 2))
   }
 
-  test("nothing goes without a base, nor where an attempt has none") {
+  test("nothing is deleted if a version or one of its attempts has no base") {
     val deltas = (1L to 9L).map(version(_)).toSet
     assert(numbers(StoreListing(Set.empty, deltas), keepFrom = 9).isEmpty)
     val twoAttempts = StoreListing(Set(version(5)), deltas + version(5, attempt = 2))
     assert(numbers(twoAttempts, keepFrom = 9).isEmpty)
   }
 
-  test("temporary files go with the versions around them") {
+  test("temporary files are deleted with adjacent versions") {
     val left = StoreListing.Temporary(2, "left.tmp")
     val current = StoreListing.Temporary(9, "current.tmp")
     val listing =
@@ -36,7 +36,7 @@ class RetentionSuite extends AnyFunSuite {
     assert(names.contains("left.tmp") && !names.contains("current.tmp"))
   }
 
-  test("whatever is deleted, every version that is kept has its chain as before") {
+  test("deletions do not change the chain of a retained version") {
     for (seed <- 0 until 300) withClue(s"seed $seed: ") {
       val forest = new Forest(Seeded.random(seed))
       val keepFrom = 1L + Seeded.random(seed).nextInt(Forest.Numbers)
@@ -62,7 +62,9 @@ private object Forest {
   val Numbers = 14
 }
 
-/** Attempts at a row of versions, each on top of one of the attempts before; some have bases. */
+/**
+ * Attempts at consecutive versions, each based on one of the previous attempts; some have bases.
+ */
 final private class Forest(random: Random) {
   val parents: Map[StateVersion, Parent] = {
     val byNumber = (1 to Forest.Numbers).map { number =>

@@ -12,7 +12,7 @@ import io.cleancut.conf.CaptureMode
 import io.cleancut.format.Channels
 import io.cleancut.testkit.Seeded
 
-/** [[Stragglers]] against a reference that sorts all durations for each task at each tick. */
+/** Compares [[Stragglers]] with a reference that sorts all durations for each task at each tick. */
 class StragglersModelSuite extends AnyFunSuite {
   import StragglersModelSuite._
 

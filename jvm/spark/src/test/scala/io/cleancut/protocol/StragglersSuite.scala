@@ -17,18 +17,18 @@ class StragglersSuite extends AnyFunSuite {
   private def channel(partition: Int, input: Int = 0, operator: Long = Operator) =
     StoreId(operator, partition, Channels.name(input))
 
-  /** Of a task that reads one channel. */
+  /** Calls for a task that reads one channel. */
   implicit private class OfOneInput(stragglers: Stragglers) {
-    def started(attempt: Long, operator: Long, of: Int, partitions: Int, nowNs: Long): Unit =
-      stragglers.started(attempt, channel(of, operator = operator), partitions, nowNs)
+    def started(attempt: Long, operator: Long, partition: Int, partitions: Int, nowNs: Long): Unit =
+      stragglers.started(attempt, channel(partition, operator = operator), partitions, nowNs)
 
     def arrived(attempt: Long, nowNs: Long): Unit =
       stragglers.arrived(attempt, channel(0), nowNs)
   }
 
-  test("who says something again, because the answer was lost, has said it once") {
+  test("a repeated message after a lost response has no effect") {
     val stragglers = new Stragglers
-    // A join of two inputs, each told twice.
+    // A join of two inputs; each is registered twice.
     for (_ <- 0 until 2; input <- 0 until 2) stragglers.started(0, channel(0, input), 2, 0L)
     stragglers.started(1, channel(1), 2, 0L)
     for (_ <- 0 until 2) stragglers.arrived(0, channel(0, 0), ms(10))
@@ -38,7 +38,7 @@ class StragglersSuite extends AnyFunSuite {
     assert(stragglers.overtaken == Set(1L))
   }
 
-  /** Tasks 0, 1, ... read one channel each, from time 0 on. */
+  /** Starts tasks 0, 1, ... at time 0; each reads one channel. */
   private def begun(tasks: Int): Stragglers = {
     val stragglers = new Stragglers
     (0 until tasks).foreach(i => stragglers.started(i.toLong, Operator, i, Partitions, 0L))
@@ -60,7 +60,7 @@ class StragglersSuite extends AnyFunSuite {
       assert(!stragglers.tick(CaptureMode.Unaligned, ms(limitMs)))
       assert(stragglers.tick(CaptureMode.Unaligned, ms(limitMs + 1)))
       assert(stragglers.overtaken == Set(2L, 3L))
-      assert(!stragglers.tick(CaptureMode.Unaligned, ms(limitMs + 2)), "told twice")
+      assert(!stragglers.tick(CaptureMode.Unaligned, ms(limitMs + 2)), "reported twice")
     }
   }
 
@@ -73,7 +73,7 @@ class StragglersSuite extends AnyFunSuite {
     assert(stragglers.tick(CaptureMode.Unaligned, ms(7001)))
   }
 
-  test("auto waits for its timeout, counted from when the task became a straggler") {
+  test("auto waits for its timeout from the time at which the task became a straggler") {
     val auto = CaptureMode.Auto(ms(500))
     val stragglers = begun(Partitions)
     stragglers.arrived(0, ms(10))
@@ -83,7 +83,7 @@ class StragglersSuite extends AnyFunSuite {
     assert(stragglers.tick(auto, ms(711)))
   }
 
-  test("aligned overtakes nobody") {
+  test("aligned overtakes no task") {
     val stragglers = begun(Partitions)
     (0L until 3L).foreach(stragglers.arrived(_, ms(1)))
     assert(!stragglers.tick(CaptureMode.Aligned, ms(100000)))
@@ -94,13 +94,16 @@ class StragglersSuite extends AnyFunSuite {
     for (task <- 0 until Partitions; input <- 0 until 2)
       stragglers.started(task.toLong, channel(task, input), Partitions, 0L)
     (0L until 4L).foreach(stragglers.arrived(_, ms(10)))
-    assert(!stragglers.tick(CaptureMode.Unaligned, ms(100000)), "half of each is not one half")
+    assert(
+      !stragglers.tick(CaptureMode.Unaligned, ms(100000)),
+      "half of the inputs is not half of the tasks"
+    )
     (0L until 2L).foreach(stragglers.arrived(_, channel(0, 1), ms(20)))
     assert(stragglers.tick(CaptureMode.Unaligned, ms(100000)))
     assert(stragglers.overtaken == Set(2L, 3L))
   }
 
-  test("two attempts at a partition are one arrival") {
+  test("two attempts at a partition count as one arrival") {
     val stragglers = begun(Partitions)
     stragglers.started(10, Operator, 0, Partitions, 0L)
     stragglers.arrived(0, ms(10))
@@ -108,21 +111,21 @@ class StragglersSuite extends AnyFunSuite {
     assert(!stragglers.tick(CaptureMode.Unaligned, ms(100000)))
   }
 
-  test("operators are judged apart") {
+  test("each operator is evaluated separately") {
     val stragglers = begun(Partitions)
     stragglers.started(20, 1L, 0, Partitions, 0L)
     (0L until 4L).foreach(stragglers.arrived(_, ms(10)))
     assert(!stragglers.tick(CaptureMode.Unaligned, ms(100000)))
   }
 
-  test("a cut by hand overtakes all that run, and all that begin") {
+  test("a manual cut overtakes all running tasks and all later ones") {
     val stragglers = begun(2)
     stragglers.cutNow(ms(1))
     assert(stragglers.overtaken == Set(0L, 1L))
     stragglers.started(2, Operator, 2, Partitions, ms(7))
     stragglers.cutNow(ms(8))
     assert(stragglers.overtaken == Set(0L, 1L, 2L))
-    // The order is that of the first cut, also to who begins behind it.
+    // Later attempts have the time of the first cut, too.
     for (attempt <- 0L to 2L) assert(stragglers.overtakenNs(attempt).contains(ms(1)))
   }
 
