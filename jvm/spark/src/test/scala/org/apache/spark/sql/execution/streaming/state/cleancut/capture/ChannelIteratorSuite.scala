@@ -10,28 +10,28 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators
 
 import io.cleancut.testkit.{Draws, Seeded}
 
-/** The rows of a channel, told apart by key and number; `late` rows may not stay in flight. */
+/** Rows of a channel with a key and a number. Rows that are `isLate` must not stay in flight. */
 class ChannelIteratorSuite extends AnyFunSuite with Seeded {
   import ChannelCases._
 
-  test("rows come as they are while nobody overtakes the task") {
+  test("rows pass unchanged while the task is not overtaken") {
     val port = new Port
     val rows = numbered(100, keys = 7, new Random(1))
     assert(decide(rows, port) == rows)
     assert(port.kept.isEmpty && port.report.deferred.rows == 0 && port.report.input.rows == 100)
   }
 
-  test("what is left when the task is overtaken stays in flight, in its order") {
+  test("rows that remain when the task is overtaken stay in flight, in their order") {
     for (at <- Seq(0, 1, 50, 98, 99)) {
       val port = new Port(overtakenAt = at)
       val rows = numbered(100, keys = 7, new Random(2))
-      // The first row goes through in any case.
+      // The first row always passes.
       assert(decide(rows, port) == rows.take(at + 1))
       assert(port.kept == rows.drop(at + 1))
     }
   }
 
-  test("beyond the bound the oldest rows are handed on, until the rest fits") {
+  test("beyond the limit the oldest rows are emitted, until the rest fits") {
     val rows = numbered(100, keys = 7, new Random(3))
     val rowBytes = unsafe(rows.head).getSizeInBytes.toLong
     for ((staying, at) <- Seq(0 -> 10, 1 -> 10, 32 -> 10, 89 -> 10, 90 -> 10, 99 -> 0, 20 -> 98)) {
@@ -44,13 +44,13 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("a channel that gets more than it takes in stays at its bound, and its rows in order") {
+  test("a channel with more input than throughput stays at its limit, and its rows in order") {
     val rowBytes = unsafe(numbered(1, keys = 1, new Random(1)).head).getSizeInBytes.toLong
     var left = Seq.empty[Case]
     var passed = Seq.empty[Case]
     val all = numbered(1000, keys = 3, new Random(5))
     val kept = all.grouped(50).toSeq.map { batch =>
-      // It takes in ten of fifty rows before it is overtaken.
+      // It processes ten of fifty rows before it is overtaken.
       val port = new Port(overtakenAt = 9)
       passed ++= decide(left ++ batch, port, maxBytes = 100 * rowBytes)
       left = port.kept
@@ -60,7 +60,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     assert(passed ++ left == all)
   }
 
-  test("rows that would be late are handed on, and behind those of their key") {
+  test("rows that would be late are emitted, after those of their key") {
     var withLate = 0
     forSeeds(200) { random =>
       val rows = numbered(60, keys = 1 + random.nextInt(8), random, lateShare = 0.2)
@@ -69,15 +69,15 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       val passed = decide(rows, port, maxBytes)
       assert(port.kept.map(row => unsafe(row).getSizeInBytes.toLong).sum <= maxBytes)
       assert((passed ++ port.kept).sorted == rows.sorted)
-      assert(!port.kept.exists(_.isLate), "a late row stays in flight")
-      for ((key, of) <- (passed ++ port.kept).groupBy(_.key))
-        assert(of.map(_.number) == of.map(_.number).sorted, s"key $key is out of order")
+      assert(!port.kept.exists(_.isLate), "a late row stayed in flight")
+      for ((key, rows) <- (passed ++ port.kept).groupBy(_.key))
+        assert(rows.map(_.number) == rows.map(_.number).sorted, s"key $key is out of order")
       if (port.kept.nonEmpty && passed.drop(port.overtakenAt + 1).nonEmpty) withLate += 1
     }
-    assert(withLate > Draws.of(20), "hardly any case had what the test is about")
+    assert(withLate > Draws.of(20), "too few cases had late rows")
   }
 
-  test("groups that are not split stay in flight as a whole, or not at all") {
+  test("groups that are not split stay in flight completely or not at all") {
     var withLate, beyond = 0
     forSeeds(1000) { random =>
       val rows = numbered(60, keys = 1 + random.nextInt(12), random, lateShare = 0.05).sorted
@@ -87,19 +87,19 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       assert((passed ++ port.kept).sorted == rows)
       assert(passed.map(_.key).toSet.intersect(port.kept.map(_.key).toSet).isEmpty)
       assert(port.kept.map(row => unsafe(row).getSizeInBytes.toLong).sum <= maxBytes)
-      assert(!port.kept.exists(_.isLate), "a late row stays in flight")
-      for ((key, of) <- passed.groupBy(_.key))
-        assert(of == of.sorted, s"key $key is out of order")
+      assert(!port.kept.exists(_.isLate), "a late row stayed in flight")
+      for ((key, rows) <- passed.groupBy(_.key))
+        assert(rows == rows.sorted, s"key $key is out of order")
       if (port.kept.nonEmpty && passed.exists(_.isLate)) withLate += 1
       if (port.kept.nonEmpty && port.beyondBound > 0) beyond += 1
     }
-    info(s"$withLate cases with late rows, $beyond beyond the bound")
-    assert(withLate > Draws.of(20) && beyond > 0, "hardly any case had what the test is about")
+    info(s"$withLate cases with late rows, $beyond beyond the limit")
+    assert(withLate > Draws.of(20) && beyond > 0, "too few cases had late rows")
   }
 
-  test("a second attempt hands on what the first did, whatever the order of its input") {
+  test("a second attempt emits the same rows as the first, whatever the order of its input") {
     forSeeds(100) { random =>
-      val rows = doubled(numbered(60, keys = 5, random, lateShare = 0.1), random)
+      val rows = withDuplicates(numbered(60, keys = 5, random, lateShare = 0.1), random)
       val first = new Port(overtakenAt = random.nextInt(60))
       val passed = decide(rows, first)
       val second = new Port(overtakenAt = random.nextInt(60))
@@ -112,7 +112,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
   test("a second attempt emits the rows of each key in the order of the first") {
     var between = 0
     forSeeds(500) { random =>
-      // Few values, so that equal rows have others between them.
+      // Few distinct values, so that there are other rows between equal ones.
       val rows = numbered(60, keys = 1 + random.nextInt(4), random, lateShare = 0.1)
         .map(row => row.copy(number = row.number % (1 + random.nextInt(3))))
       val first = new Port(overtakenAt = random.nextInt(60))
@@ -127,7 +127,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     assert(between > Draws.of(50), "hardly any run had equal rows on both sides of the cut")
   }
 
-  test("a second attempt with other input is refused") {
+  test("a second attempt with different input is refused") {
     val rows = numbered(60, keys = 5, new Random(4))
     val first = new Port(overtakenAt = 30)
     decide(rows, first)
@@ -142,7 +142,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       assertThrows[Differs](follow(other, new Port, first))
   }
 
-  test("keys come once, and their rows by number, over epochs that are cut and retried") {
+  test("keys come once, with their rows by number, over epochs that are cut and retried") {
     var cut, retried = 0
     forSeeds(300) { random =>
       val splitsGroups = random.nextInt(3) > 0

@@ -14,7 +14,7 @@ import org.apache.spark.sql.streaming.StreamingQuery
 import io.cleancut.{CleancutExtensions, CleancutSeal}
 import io.cleancut.testkit.{LargeBases, Patience, S3Server}
 
-/** How long the tasks of a query wait for the answer to each message that they send. */
+/** How long the tasks of a query wait for the response to each message that they send. */
 class AskedPatienceSuite extends AnyFunSuite with LargeBases with Patience {
   import AskedPatienceSuite._
 
@@ -32,7 +32,7 @@ class AskedPatienceSuite extends AnyFunSuite with LargeBases with Patience {
     .outputMode("update")
     .option("checkpointLocation", s"s3://${S3Server.Bucket}/asked-patience")
     .foreachBatch { (batch: DataFrame, epoch: Long) =>
-      // Rows stay in flight only where the sink seals.
+      // Rows stay in flight only if the sink seals.
       CleancutSeal.seal(batch, epoch).collect()
       ()
     }
@@ -43,21 +43,21 @@ class AskedPatienceSuite extends AnyFunSuite with LargeBases with Patience {
     query.processAllAvailable()
   }
 
-  test("whatever a task asks, it waits longer than the coordinator's request may take") {
+  test("a task's timeout of each message exceeds that of the coordinator's requests") {
     val query = start()
     try {
       epoch(query, keys = 1)
-      val asked = new ConcurrentLinkedQueue[(String, FiniteDuration)]
-      NotedMessages.install((message, patience) =>
-        asked.add(message.getClass.getSimpleName -> patience)
+      val messages = new ConcurrentLinkedQueue[(String, FiniteDuration)]
+      RecordedMessages.install((message, patience) =>
+        messages.add(message.getClass.getSimpleName -> patience)
       )
-      // A base of several parts is announced.
+      // A base that is uploaded in parts is announced.
       epoch(query, LargeBases.Keys)
       eventually {
         epoch(query, keys = 1)
-        assert(Expected.diff(asked.asScala.map(_._1).toSet) == Set.empty)
+        assert(Expected.diff(messages.asScala.map(_._1).toSet) == Set.empty)
       }
-      val short = asked.asScala.filter(_._2 <= 10.minutes).toSet
+      val short = messages.asScala.filter(_._2 <= 10.minutes).toSet
       assert(short == Set.empty)
     } finally query.stop()
   }

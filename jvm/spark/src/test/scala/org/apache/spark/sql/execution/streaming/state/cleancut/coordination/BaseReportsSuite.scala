@@ -26,14 +26,14 @@ import io.cleancut.format.{FrameKind, StoreLayout}
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Patience, SmallQueries, TestDirectory}
 
-/** What a query tells of its stores' bases, which maintenance writes beside its epochs. */
+/** The reports of a query on its stores' bases, which maintenance writes asynchronously. */
 class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience {
   import BaseReportsSuite._
 
   private var spark: SparkSession = _
 
   override protected def beforeAll(): Unit = {
-    // The thread of maintenance is one for the whole JVM, with the pace of its first query.
+    // The JVM has one maintenance thread, with the interval of its first query.
     StateStore.stop()
     spark = SmallQueries.session("local[2]") {
       _.config("spark.sql.shuffle.partitions", Partitions.size.toString)
@@ -49,7 +49,7 @@ class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience 
     StateStore.stop()
   }
 
-  test("progress and Spark's coordinator tell the last base of each store") {
+  test("progress and Spark's coordinator report the last base of each store") {
     TestDirectory.use("base-reports") { root =>
       checkReports(root) { partition =>
         val files = root.resolve(s"${StoreLayout.RootName}/stores/0/$partition/default").toFile
@@ -60,7 +60,7 @@ class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience 
     }
   }
 
-  test("so they do where epochs are committed by cuts") {
+  test("progress and Spark's coordinator report the last base of each store with cuts") {
     TestDirectory.use("base-reports-cuts") { root =>
       val confs = Seq(
         "spark.sql.streaming.checkpointFileManagerClass" ->
@@ -73,14 +73,14 @@ class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience 
         val archive = new CutArchive(store, Clock.System)
         for {
           epoch <- archive.cuts.epochs()
-          of <- archive.cuts.read(epoch).get.stores if of.store.partition == partition
-          (FrameKind.Base, version, _) <- of.frames
+          chain <- archive.cuts.read(epoch).get.stores if chain.store.partition == partition
+          (FrameKind.Base, version, _) <- chain.frames
         } yield version.number
       }
     }
   }
 
-  /** @param bases of a partition's store, as the checkpoint has them */
+  /** @param bases versions of the bases that the checkpoint has of a partition's store */
   private def checkReports(root: Path, confs: (String, String)*)(bases: Int => Seq[Long]): Unit = {
     val session = spark.newSession()
     confs.foreach { case (key, value) => session.conf.set(key, value) }
@@ -106,15 +106,15 @@ class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience 
     try {
       assert(reported().keySet == Partitions.toSet)
       val first = eventually {
-        val found = reported()
-        assert(found.values.forall(_ > 0L), found)
-        found
+        val versions = reported()
+        assert(versions.values.forall(_ > 0L), versions)
+        versions
       }
       eventually {
-        val found = reported()
-        assert(Partitions.forall(p => found(p) > first(p)), s"$found after $first")
-        // A cut tells of a base that came in time for it.
-        Partitions.foreach(p => assert(bases(p).contains(found(p)), s"partition $p, $found"))
+        val later = reported()
+        assert(Partitions.forall(p => later(p) > first(p)), s"$later after $first")
+        // A cut has each base that was written before it.
+        Partitions.foreach(p => assert(bases(p).contains(later(p)), s"partition $p, $later"))
       }
       val coordinator = session.streams.stateStoreCoordinator
       for (p <- Partitions) {
@@ -136,13 +136,13 @@ object BaseReportsSuite {
     plan.collectFirst { case save: StateStoreSaveExec => save.stateInfo.get }.get
   }
 
-  /** By partition. */
+  /** The last base's version by partition. */
   private def instances(query: StreamingQuery): Map[Int, Long] = {
-    var found = Map.empty[Int, Long]
+    var versions = Map.empty[Int, Long]
     query.lastProgress.stateOperators(0).customMetrics.forEach {
-      case (Metric(partition), version) => found += partition.toInt -> version
+      case (Metric(partition), version) => versions += partition.toInt -> version
       case _                            => ()
     }
-    found
+    versions
   }
 }

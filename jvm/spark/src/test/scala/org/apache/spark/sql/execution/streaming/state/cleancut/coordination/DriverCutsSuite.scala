@@ -16,18 +16,18 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.Keys
 import io.cleancut.coordinator.state.TaskStart
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.e2e.WithCuts
+import io.cleancut.e2e.CutsSession
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.protocol.Refusal
 import io.cleancut.testkit.{Patience, TestDirectory}
 
-/** A driver looks for tasks that are late as long as a query has some, however many it has had. */
-class DriverCutsSuite extends AnyFunSuite with WithCuts with Patience {
+/** A driver watches for slow tasks only while a query runs. */
+class DriverCutsSuite extends AnyFunSuite with CutsSession with Patience {
   override protected def master: String = "local[2]"
 
   override protected def partitions: Int = 2
 
-  test("a query is watched while its tasks run, and no more when it has ended") {
+  test("a query is watched while it runs, and not after it has ended") {
     TestDirectory.use("watched") { root =>
       val location = s"file:$root"
       val input = MemoryStream(Encoders.scalaLong, spark)
@@ -46,7 +46,7 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Patience {
     }
   }
 
-  test("nothing is left of a query that has ended but what the store knows, nor of its settings") {
+  test("an ended query leaves no state or settings in the driver") {
     TestDirectory.use("ended") { root =>
       val location = s"file:$root"
       val input = MemoryStream(Encoders.scalaLong, spark)
@@ -67,13 +67,13 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Patience {
       run(epochs = 2, kept = 100)
       val status = DriverCuts.status(location, session)
       assert(status.run.isEmpty && status.committed == archive.cuts.epochs().lastOption)
-      // It sweeps behind each 20th epoch, by what the run was started with.
+      // Garbage is collected after every 20th epoch, with the settings of the run's start.
       run(epochs = 22, kept = 2)
       eventually(assert(archive.cuts.epochs().head > 10))
     }
   }
 
-  test("a task that comes when its run has ended does not make it begin again") {
+  test("a late task does not restart its ended run") {
     TestDirectory.use("late") { root =>
       val location = s"file:$root"
       val input = MemoryStream(Encoders.scalaLong, spark)

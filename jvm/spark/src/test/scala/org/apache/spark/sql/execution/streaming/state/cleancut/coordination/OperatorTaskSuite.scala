@@ -16,24 +16,24 @@ import io.cleancut.protocol.{ChannelOpened, ChannelTask, Refusal}
 import io.cleancut.testkit.{Frames, Patience}
 import io.cleancut.conf.Capture
 
-/** What a task tells of one operator, and waits for. */
+/** The messages of a task for one operator. */
 class OperatorTaskSuite extends AnyFunSuite {
   private def store(name: String) = StoreId(0L, 0, name)
   private val names = Seq("left", "right")
   private val channels = Seq(0, 1).map(input => StoreId(0L, 0, Channels.name(input)))
   private val version = 7L
 
-  /** A coordinator that knows both stores, and notes what it is asked. */
-  private class Told(known: Seq[String] = names) {
-    val asked = mutable.Buffer.empty[TaskStart]
+  /** A coordinator that knows both stores, and records requests. */
+  private class Recorder(known: Seq[String] = names) {
+    val requests = mutable.Buffer.empty[TaskStart]
     var begun = 0
-    var isOver = false
-    val task = new OperatorTask(answer, () => begun += 1, () => isOver = true)
+    var hasEnded = false
+    val task = new OperatorTask(respond, () => begun += 1, () => hasEnded = true)
 
-    private def answer(start: TaskStart): CutsReply = {
-      asked += start
+    private def respond(start: TaskStart): CutsReply = {
+      requests += start
       val stores = (start.stores ++ known.map(store)).distinct
-      val opened = stores.map(of => of -> Opened(Some(of.name), needsBase = false)).toMap
+      val opened = stores.map(store => store -> Opened(Some(store.name), needsBase = false)).toMap
       val read = start.channels.map(_.channel -> ChannelOpened(None, None, true, false))
       StartReply(TaskStarted(opened, read.toMap))
     }
@@ -47,33 +47,33 @@ class OperatorTaskSuite extends AnyFunSuite {
     MadeFrame.Small(SealedFrame(FrameName(store(name), version, FrameKind.Delta), 1L, Array(1)))
   }
 
-  test("a task that opens several stores of an operator asks once") {
-    val told = new Told
-    for (name <- names) assert(told.open(name).exists(_.accepted.contains(name)))
-    assert(told.asked.size == 1 && told.begun == 1)
-    // Whoever opens a store again asks again, and so does who opens another version.
-    assert(told.open("left").isRight && told.open("left", at = 8L).isRight)
-    assert(told.asked.size == 3)
+  test("a task that opens several stores of an operator sends one request") {
+    val recorder = new Recorder
+    for (name <- names) assert(recorder.open(name).exists(_.accepted.contains(name)))
+    assert(recorder.requests.size == 1 && recorder.begun == 1)
+    // Opening a store again, or another version, sends another request.
+    assert(recorder.open("left").isRight && recorder.open("left", at = 8L).isRight)
+    assert(recorder.requests.size == 3)
   }
 
-  test("a store that is looked at before it is opened is asked for once") {
-    val told = new Told(known = Nil)
-    assert(told.task.opened(TaskStart(1L, 0L, 0, version, Seq(store("left")))).isRight)
-    assert(told.open("left").isRight && told.open("right").isRight)
-    assert(told.asked.map(_.stores) == Seq(Seq(store("left")), Seq(store("right"))))
+  test("a store that is checked before it is opened is requested once") {
+    val recorder = new Recorder(known = Nil)
+    assert(recorder.task.opened(TaskStart(1L, 0L, 0, version, Seq(store("left")))).isRight)
+    assert(recorder.open("left").isRight && recorder.open("right").isRight)
+    assert(recorder.requests.map(_.stores) == Seq(Seq(store("left")), Seq(store("right"))))
   }
 
-  test("channels are all told with the first of them, and stores with these") {
-    val told = new Told
+  test("all channels are registered with the first one, and stores with them") {
+    val recorder = new Recorder
     val tasks = channels.map(ChannelTask(1L, _, version, 4, "1", Capture.Off))
-    for (of <- tasks) assert(told.task.channel(of, tasks).exists(_.mayDefer))
-    names.foreach(name => assert(told.open(name).isRight))
-    assert(told.asked.map(_.channels) == Seq(tasks))
+    for (task <- tasks) assert(recorder.task.channel(task, tasks).exists(_.mayDefer))
+    names.foreach(name => assert(recorder.open(name).isRight))
+    assert(recorder.requests.map(_.channels) == Seq(tasks))
   }
 
-  test("who is refused is told so, and may ask again") {
+  test("a refused task receives the reason, and may retry") {
     var reply: CutsReply = NoQuery
-    val task = new OperatorTask(_ => reply, () => fail("it has not begun"), () => ())
+    val task = new OperatorTask(_ => reply, () => fail("begin is unexpected"), () => ())
     val start = TaskStart(1L, 0L, 0, version, Seq(store("left")))
     assert(task.open(start) == Left(NoQuery))
     reply = Declined(Refusal.Fenced("another"))
@@ -81,44 +81,46 @@ class OperatorTaskSuite extends AnyFunSuite {
   }
 
   test("all frames and arrivals are delivered with the last store, and only then") {
-    val told = new Told
+    val recorder = new Recorder
     val delivered = mutable.Buffer.empty[(Seq[MadeFrame], Seq[Arrival])]
     val digest = RowsDigest(3L, 5L)
-    val arrivals = channels.map { of =>
-      Arrival(ChannelReport(of, digest, RowsDigest.Empty), ChannelReading.Nothing)
+    val arrivals = channels.map { channel =>
+      Arrival(ChannelReport(channel, digest, RowsDigest.Empty), ChannelReading.Nothing)
     }
     def commit(name: String): Unit =
-      told.task.commit(isSmall = true, () => small(name))((made, of) => delivered += made -> of)
-    names.foreach(_ => told.task.begin())
-    arrivals.foreach(told.task.arrived)
+      recorder.task.commit(isSmall = true, () => small(name))((made, read) =>
+        delivered += made -> read
+      )
+    names.foreach(_ => recorder.task.begin())
+    arrivals.foreach(recorder.task.arrived)
     commit("left")
-    assert(delivered.isEmpty && !told.isOver)
+    assert(delivered.isEmpty && !recorder.hasEnded)
     commit("right")
-    assert(told.isOver)
+    assert(recorder.hasEnded)
     val frames = delivered.head._1.collect { case MadeFrame.Small(frame) => frame.name.store.name }
     assert(delivered.size == 1 && frames == names && delivered.head._2 == arrivals)
   }
 
-  test("each large frame is on its way while the next is made, and the last waits for all") {
-    val told = new Told
+  test("each large frame is sent while the next is made, and the last waits for all") {
+    val recorder = new Recorder
     val durable = new CountDownLatch(1)
     val sent = new ConcurrentLinkedQueue[Int]
     var delivered = 0
-    def commit(of: Int): Unit = {
+    def commit(frame: Int): Unit = {
       def make() = {
         durable.await(Patience.Seconds, TimeUnit.SECONDS)
-        sent.add(of)
+        sent.add(frame)
         small("left")
       }
-      told.task.commit(isSmall = false, () => make())((made, _) => delivered = made.size)
+      recorder.task.commit(isSmall = false, () => make())((made, _) => delivered = made.size)
     }
-    for (_ <- 0 until 4) told.task.begin()
+    for (_ <- 0 until 4) recorder.task.begin()
     (0 until 3).foreach(commit)
-    assert(sent.isEmpty, "a store has waited before the last of them")
+    assert(sent.isEmpty, "a commit before the last one waited")
     val last = new Thread(() => commit(3))
     last.start()
     last.join(200)
-    assert(last.isAlive && sent.isEmpty, "the last store has not waited")
+    assert(last.isAlive && sent.isEmpty, "the last commit did not wait")
     durable.countDown()
     last.join(TimeUnit.SECONDS.toMillis(Patience.Seconds))
     assert(sent.asScala.toSet == Set(0, 1, 2, 3) && delivered == 4)
@@ -126,49 +128,52 @@ class OperatorTaskSuite extends AnyFunSuite {
 
   test("a frame that cannot be made is an error of the last commit, and nothing is delivered") {
     for (broken <- 0 until 3) {
-      val told = new Told
-      for (_ <- 0 until 3) told.task.begin()
-      def make(of: Int) = if (of == broken) throw new IOException(s"store $of") else small("left")
-      def commit(of: Int): Unit =
-        told.task.commit(isSmall = false, () => make(of))((_, _) => fail("it is delivered"))
+      val recorder = new Recorder
+      for (_ <- 0 until 3) recorder.task.begin()
+      def make(store: Int) =
+        if (store == broken) throw new IOException(s"store $store") else small("left")
+      def commit(store: Int): Unit =
+        recorder.task.commit(isSmall = false, () => make(store))((_, _) => fail("delivered"))
       commit(0)
       commit(1)
-      assert(!told.isOver)
+      assert(!recorder.hasEnded)
       assert(intercept[IOException](commit(2)).getMessage == s"store $broken")
-      assert(told.isOver)
+      assert(recorder.hasEnded)
     }
   }
 
-  test("a store that gives up is not waited for, and nothing of the others is delivered") {
-    val told = new Told
-    for (_ <- 0 until 3) told.task.begin()
-    told.task.cancel()
-    told.task.commit(isSmall = false, () => throw new IOException("store 1"))((_, _) => fail("no"))
-    assert(intercept[IOException](told.task.cancel()).getMessage == "store 1")
+  test("a cancelled store is not awaited, and nothing of the others is delivered") {
+    val recorder = new Recorder
+    for (_ <- 0 until 3) recorder.task.begin()
+    recorder.task.cancel()
+    recorder.task.commit(isSmall = false, () => throw new IOException("store 1"))((_, _) =>
+      fail("no")
+    )
+    assert(intercept[IOException](recorder.task.cancel()).getMessage == "store 1")
   }
 
-  test("a frame that is begun anew is delivered with what the attempt has read") {
-    val told = new Told
+  test("a restarted frame is delivered with the attempt's reading") {
+    val recorder = new Recorder
     val digest = RowsDigest(3L, 5L)
     val report = ChannelReport(channels.head, digest, RowsDigest.Empty)
-    told.task.begin()
-    told.task.arrived(Arrival(report, ChannelReading.Nothing))
-    told.task.cancel()
-    told.task.begin()
+    recorder.task.begin()
+    recorder.task.arrived(Arrival(report, ChannelReading.Nothing))
+    recorder.task.cancel()
+    recorder.task.begin()
     var arrivals = 0
-    told.task.commit(isSmall = true, () => small("left"))((_, of) => arrivals = of.size)
+    recorder.task.commit(isSmall = true, () => small("left"))((_, read) => arrivals = read.size)
     assert(arrivals == 1)
   }
 
   test("the only store of a task makes its frame in the task's own thread") {
-    val told = new Told
-    told.task.begin()
+    val recorder = new Recorder
+    recorder.task.begin()
     var thread = Option.empty[Thread]
     def make() = {
       thread = Some(Thread.currentThread)
       small("left")
     }
-    told.task.commit(isSmall = false, () => make())((_, _) => ())
+    recorder.task.commit(isSmall = false, () => make())((_, _) => ())
     assert(thread.contains(Thread.currentThread))
   }
 }

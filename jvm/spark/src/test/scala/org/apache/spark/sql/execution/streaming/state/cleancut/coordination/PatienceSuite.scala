@@ -9,7 +9,7 @@ import io.cleancut.conf.{Keys, Settings}
 import io.cleancut.objectstore.RootedStore
 import io.cleancut.objectstore.locations.ObjectStores
 
-/** How long a task waits for the answer of its coordinator, which waits for the store. */
+/** How long a task waits for the response of its coordinator, which waits for the store. */
 class PatienceSuite extends AnyFunSuite {
   private def patience(timeout: String): FiniteDuration = {
     val confs = Map(Keys.RequestTimeout.name -> timeout, Keys.S3Region.name -> "eu-west-1")
@@ -19,7 +19,7 @@ class PatienceSuite extends AnyFunSuite {
     finally store.close()
   }
 
-  test("a task waits longer than the coordinator's request, whatever that may take") {
+  test("a task's timeout exceeds that of the coordinator's request, whatever that is") {
     assert(patience("1h") > 1.hour)
     assert(patience("10m") > 10.minutes)
     assert(patience("1s") == 2.minutes)

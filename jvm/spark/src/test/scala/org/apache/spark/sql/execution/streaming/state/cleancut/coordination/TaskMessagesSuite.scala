@@ -12,11 +12,11 @@ import org.apache.spark.sql.functions.{col, expr, timestamp_seconds}
 
 import io.cleancut.CleancutSeal
 import io.cleancut.conf.Keys
-import io.cleancut.e2e.WithCuts
+import io.cleancut.e2e.CutsSession
 import io.cleancut.testkit.{LongTest, TestDirectory}
 
-/** How many messages a task needs, whatever stores its operator has. */
-class TaskMessagesSuite extends AnyFunSuite with WithCuts {
+/** The number of a task's messages is independent of its operator's stores. */
+class TaskMessagesSuite extends AnyFunSuite with CutsSession {
   override protected def master: String = "local[2]"
 
   override protected def partitions: Int = 3
@@ -36,7 +36,7 @@ class TaskMessagesSuite extends AnyFunSuite with WithCuts {
     (name, query) <- Seq[(String, DataFrame => DataFrame)]("join" -> joined, "count" -> counted)
     mode <- Seq("aligned", "unaligned")
     tags = if (name == "join") Nil else Seq(LongTest)
-  } test(s"$name, $mode: a task tells when it begins and when it is done, and no more", tags: _*) {
+  } test(s"$name, $mode: a task sends messages only when it begins and when it ends", tags: _*) {
     TestDirectory.use("messages") { root =>
       spark.conf.set(Keys.Mode.name, mode)
       val input = MemoryStream(Encoders.scalaLong, spark)
@@ -49,21 +49,21 @@ class TaskMessagesSuite extends AnyFunSuite with WithCuts {
         }
         .start()
       try {
-        // The first epoch of a query knows no stores, and is aligned.
+        // The first epoch of a query has no known stores, and is aligned.
         for (epoch <- 0 until 2) {
           input.addData((0L until 100L).map(_ + epoch * 1000))
           running.processAllAvailable()
         }
-        val told = new ConcurrentLinkedQueue[CutsMessage]
-        NotedMessages.install((message, _) => told.add(message))
+        val messages = new ConcurrentLinkedQueue[CutsMessage]
+        RecordedMessages.install((message, _) => messages.add(message))
         input.addData(5000L until 5100L)
         running.processAllAvailable()
-        val byTask = told.asScala.toSeq.collect {
-          case Start(_, _, task)            => task.attempt -> "start"
-          case Deliver(_, _, made, _)       => made.attempt -> "deliver"
-          case Arrived(_, _, task, _)       => task -> "arrived"
-          case ChainRequest(_, _, store, _) => fail(s"$store is not in memory any more")
-          case Accepted(_, store, _)        => fail(s"it asks for $store once more")
+        val byTask = messages.asScala.toSeq.collect {
+          case Start(_, _, task)       => task.attempt -> "start"
+          case Deliver(_, _, made, _)  => made.attempt -> "deliver"
+          case Arrived(_, _, task, _)  => task -> "arrived"
+          case ChainOf(_, _, store, _) => fail(s"$store was evicted from memory")
+          case Accepted(_, store, _)   => fail(s"$store is requested again")
         }
         val each = byTask.groupMap(_._1)(_._2).values.map(_.sorted.toSeq).toSet
         val channels = if (mode == "aligned") 0 else if (name == "join") 2 else 1

@@ -15,7 +15,7 @@ import io.cleancut.base.StoreId
 import io.cleancut.format.Channels
 import io.cleancut.format.cut.ChannelReport
 
-/** Rows, and the task around a channel, for tests. */
+/** Rows and a task of a channel, for tests. */
 private[cleancut] object ChannelCases {
   final case class Case(key: Long, number: Long, isLate: Boolean)
 
@@ -26,24 +26,24 @@ private[cleancut] object ChannelCases {
   final class Differs extends RuntimeException
 
   final class Port(val overtakenAt: Int = Int.MaxValue) extends ChannelPort {
-    private var asked = 0
+    private var checks = 0
     var kept: Seq[Case] = Nil
     var report: ChannelReport = _
     var beyondBound = 0L
 
     override val channel: StoreId = StoreId(0, 3, Channels.name(0))
     override def isOvertaken: Boolean = {
-      asked += 1
-      asked > overtakenAt
+      checks += 1
+      checks > overtakenAt
     }
     override def newBuffer(): RowBuffer = new Copies
-    override def write(of: RowBuffer): Unit = kept = of.iterator.map(parse).toVector
-    override def arrived(of: ChannelReport, beyond: Long): Unit = {
-      assert(report == null, "it arrived twice")
+    override def write(rows: RowBuffer): Unit = kept = rows.iterator.map(parse).toVector
+    override def arrived(made: ChannelReport, beyond: Long): Unit = {
+      assert(report == null, "the arrival is repeated")
       beyondBound = beyond
-      report = of
+      report = made
     }
-    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = new Differs
+    override def differs(decided: ChannelReport, actual: ChannelReport): Throwable = new Differs
   }
 
   final private class Copies extends RowBuffer {
@@ -56,7 +56,7 @@ private[cleancut] object ChannelCases {
     override def hash(row: UnsafeRow): Long = row.hashCode.toLong * 0x9e3779b97f4a7c15L
     override def keyHash(row: UnsafeRow): Int = row.getLong(0).toInt
     override def isDeferrable(row: UnsafeRow): Boolean = !row.getBoolean(2)
-    // Late already, as some of those are that would be late.
+    // Late already, as some of the rows that would be late are.
     override def isDropped(row: UnsafeRow): Boolean = row.getBoolean(2) && row.getLong(1) % 4 == 0
   }
 
@@ -68,8 +68,8 @@ private[cleancut] object ChannelCases {
   ): Seq[Case] =
     Seq.tabulate(count)(i => Case(random.nextInt(keys).toLong, i, random.nextDouble() < lateShare))
 
-  /** Some rows are there more than once, as equal ones may be. */
-  def doubled(rows: Seq[Case], random: Random): Seq[Case] =
+  /** Duplicates some rows, because equal rows may occur. */
+  def withDuplicates(rows: Seq[Case], random: Random): Seq[Case] =
     rows.flatMap(row => if (random.nextInt(4) == 0) Seq(row, row) else Seq(row))
 
   def unsafe(row: Case): UnsafeRow = {

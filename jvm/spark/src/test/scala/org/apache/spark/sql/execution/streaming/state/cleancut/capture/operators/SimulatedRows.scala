@@ -18,15 +18,15 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
 import io.cleancut.base.StoreId
 import io.cleancut.format.cut.ChannelReport
 
-/** The task around [[SimulatedRows]]. */
+/** The task of [[SimulatedRows]]. */
 trait SimulatedTask {
   def channel: StoreId
   def isOvertaken: Boolean
 
-  /** All rows have been read, and these stay in flight. */
+  /** Reports that all rows have been read, and the ones that stay in flight. */
   def arrived(kept: Vector[Int], report: ChannelReport): Unit
 
-  def differs(decided: ChannelReport, found: ChannelReport): Throwable
+  def differs(decided: ChannelReport, actual: ChannelReport): Throwable
 }
 
 /**
@@ -42,7 +42,7 @@ final case class SimulatedColumns(
     hash: Int => Long
 )
 
-/** The shuffle input of a task, whose rows are numbers: what an operator does with its rows. */
+/** An operator's processing of the shuffle input of a task, whose rows are numbers. */
 final class SimulatedRows(columns: SimulatedColumns, splitsGroups: Boolean, maxRows: Int) {
   import SimulatedRows._
 
@@ -120,8 +120,8 @@ private object SimulatedRows {
     override def write(rows: RowBuffer): Unit = kept = rows.iterator.map(numberIn).toVector
     override def arrived(report: ChannelReport, beyondBound: Long): Unit =
       task.arrived(kept, report)
-    override def differs(decided: ChannelReport, found: ChannelReport): Throwable =
-      task.differs(decided, found)
+    override def differs(decided: ChannelReport, actual: ChannelReport): Throwable =
+      task.differs(decided, actual)
   }
 
   final private class Copies extends RowBuffer {

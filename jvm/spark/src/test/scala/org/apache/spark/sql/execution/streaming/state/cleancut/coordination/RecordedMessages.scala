@@ -7,14 +7,14 @@ import scala.reflect.ClassTag
 import org.apache.spark.SparkEnv
 import org.apache.spark.rpc.{RpcAddress, RpcEndpointRef, RpcTimeout}
 
-/** Notes what the tasks of this process ask the coordinator, and how long they wait at most. */
-object NotedMessages {
+/** Records the messages of this process' tasks to the coordinator, with their timeouts. */
+object RecordedMessages {
 
-  /** From now on, until another application begins; a message has been sent before. */
-  private[coordination] def install(note: (CutsMessage, FiniteDuration) => Any): Unit =
-    CutsClient.known = CutsClient.known.map { case (env, ref) => env -> new Noting(ref, note) }
+  /** Records until another application begins. A message must have been sent before. */
+  private[coordination] def install(record: (CutsMessage, FiniteDuration) => Any): Unit =
+    CutsClient.known = CutsClient.known.map { case (env, ref) => env -> new Recording(ref, record) }
 
-  final private class Noting(under: RpcEndpointRef, note: (CutsMessage, FiniteDuration) => Any)
+  final private class Recording(under: RpcEndpointRef, record: (CutsMessage, FiniteDuration) => Any)
       extends RpcEndpointRef(SparkEnv.get.conf) {
     override def address: RpcAddress = under.address
 
@@ -23,7 +23,7 @@ object NotedMessages {
     override def send(message: Any): Unit = under.send(message)
 
     override def ask[T: ClassTag](message: Any, timeout: RpcTimeout): Future[T] = {
-      note(CutsMessages.decode[CutsMessage](message.asInstanceOf[Array[Byte]]), timeout.duration)
+      record(CutsMessages.decode[CutsMessage](message.asInstanceOf[Array[Byte]]), timeout.duration)
       under.ask[T](message, timeout)
     }
   }
