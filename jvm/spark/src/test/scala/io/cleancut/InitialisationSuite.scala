@@ -8,20 +8,20 @@ import io.cleancut.testkit._
 import io.cleancut.base.StateVersion
 
 /**
- * Two threads that each begin with another one of two classes which initialise each other wait for
- * ever (The Java Language Specification, 12.4.2): two queries that start at once on one driver.
+ * Two threads deadlock if each starts with a different one of two classes that initialize each
+ * other (The Java Language Specification, 12.4.2), as when two queries start at once on one driver.
  */
 class InitialisationSuite extends AnyFunSuite {
   import InitialisationSuite._
 
-  test("no two classes initialise each other") {
+  test("no two classes initialize each other") {
     val classes = Path.of(classOf[StateVersion].getProtectionDomain.getCodeSource.getLocation.toURI)
-    val own = Initialisation.below(classes)
-    assert(own.count > 500)
-    assert(own.circles.isEmpty, own.circles.mkString("\n", "\n", ""))
+    val compiled = Initialisation.below(classes)
+    assert(compiled.count > 500)
+    assert(compiled.circles.isEmpty, compiled.circles.mkString("\n", "\n", ""))
   }
 
-  test("a circle is found through a constructor and a method, and nothing else is taken for one") {
+  test("a cycle is found through a constructor and a method, and there is no false positive") {
     val classes =
       Seq[Class[_]](
         First.getClass,

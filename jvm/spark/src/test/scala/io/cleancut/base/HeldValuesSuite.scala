@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.testkit.Patience
 
 class HeldValuesSuite extends AnyFunSuite with Patience {
-  test("a value is shared for as long as somebody holds it") {
+  test("a value is shared as long as it is referenced") {
     val values = new HeldValues[Int, Array[Byte]](recent = 0)
     val held = values(1)(new Array[Byte](10))
     values(2)(new Array[Byte](10))
@@ -13,14 +13,14 @@ class HeldValuesSuite extends AnyFunSuite with Patience {
       System.gc()
       assert(values.all.map(_._1) == Seq(1))
     }
-    assert(values(1)(fail("it is there")) eq held)
+    assert(values(1)(fail("the value is missing")) eq held)
     assert(held.length == 10)
   }
 
-  test("the last few stay, although nobody holds them") {
+  test("the most recent values are kept without references") {
     val values = new HeldValues[Int, Array[Byte]](recent = 2)
     (1 to 9).foreach(key => values(key)(new Array[Byte](10)))
-    values(8)(fail("it is there"))
+    values(8)(fail("the value is missing"))
     values(10)(new Array[Byte](10))
     eventually {
       System.gc()

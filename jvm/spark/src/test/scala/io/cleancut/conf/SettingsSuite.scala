@@ -14,7 +14,7 @@ class SettingsSuite extends AnyFunSuite {
     thrown.params.toMap.apply("problems")
   }
 
-  test("no configuration at all gives the defaults") {
+  test("an empty configuration yields the defaults") {
     val objects = ObjectStoreSettings(
       dialect = None,
       endpoint = None,
@@ -54,7 +54,7 @@ class SettingsSuite extends AnyFunSuite {
     assert(Settings.Default == expected)
   }
 
-  test("the provider is required where what was asked for needs it, unless the key says") {
+  test("the provider is required if a requested feature needs it, unless the key is set") {
     def requires(confs: (String, String)*): Boolean =
       Settings.from(confs.map { case (name, value) => key(name) -> value }.toMap).requiresProvider
     assert(requires("cuts" -> "true") && requires("mode" -> "auto"))
@@ -76,17 +76,17 @@ class SettingsSuite extends AnyFunSuite {
     val thrown = intercept[CleancutException](
       Settings.from(confs.map { case (name, value) => key(name) -> value }, removed)
     )
-    val found = thrown.params.toMap.apply("problems")
+    val reported = thrown.params.toMap.apply("problems")
     assert(
-      found.contains(
+      reported.contains(
         s"${key("barrierTimeout")} was removed in 9.0.0. Set ${key("alignmentTimeout")} instead. " +
           "Its unit was seconds."
       )
     )
     assert(
-      found.contains(s"${key("eagerWrites")} was removed in 9.0.0. Remove it. Writes are always")
+      reported.contains(s"${key("eagerWrites")} was removed in 9.0.0. Remove it. Writes are always")
     )
-    assert(found.contains(s"${key("mood")} is not a key; the nearest is ${key("mode")}."))
+    assert(reported.contains(s"${key("mood")} is not a key; the nearest is ${key("mode")}."))
     val page = KeysDoc.markdown(removed)
     assert(page.contains("| `barrierTimeout` | 9.0.0 | `alignmentTimeout` | Its unit was seconds."))
     assert(page.contains("| `eagerWrites` | 9.0.0 | none | Writes are always eager. |"))
@@ -144,7 +144,7 @@ class SettingsSuite extends AnyFunSuite {
     }
   }
 
-  test("the mode says when a task is overtaken, and aligned captures nothing") {
+  test("the mode determines when a task is overtaken, and aligned captures nothing") {
     def channels(confs: (String, String)*) =
       Settings.from(confs.map { case (name, text) => key(name) -> text }.toMap).channels
     assert(channels("mode" -> "unaligned").mode == CaptureMode.Unaligned)
@@ -171,7 +171,7 @@ class SettingsSuite extends AnyFunSuite {
     }
   }
 
-  test("what reaches an object store is read together") {
+  test("the keys of the object store are read together") {
     val read = Settings.from(
       Map(
         key("s3.endpoint") -> "https://account.r2.cloudflarestorage.com",
@@ -205,20 +205,20 @@ class SettingsSuite extends AnyFunSuite {
     "s3.region" -> "",
     "s3.region" -> "eu west"
   ).foreach { case (name, text) =>
-    test(s"the $name '$text' is refused with what is allowed") {
+    test(s"the $name '$text' is refused with the allowed values") {
       assert(problems(key(name) -> text).contains(s"${key(name)} must be auto, "))
     }
   }
 
   test("all problems are reported together, each with its key") {
-    val found = problems(
+    val reported = problems(
       key("compressionLevel") -> "99",
       key("lockAcquireTimeout") -> "soon",
       key("compresionLevel") -> "3"
     )
-    assert(found.contains(s"${key("compressionLevel")} must be"))
-    assert(found.contains(s"${key("lockAcquireTimeout")} must be"))
-    assert(found.contains(s"${key("compresionLevel")} is not a key"))
+    assert(reported.contains(s"${key("compressionLevel")} must be"))
+    assert(reported.contains(s"${key("lockAcquireTimeout")} must be"))
+    assert(reported.contains(s"${key("compresionLevel")} is not a key"))
   }
 
   Seq(
@@ -232,12 +232,12 @@ class SettingsSuite extends AnyFunSuite {
     }
   }
 
-  test("keys outside the prefix are none of our business") {
+  test("keys outside the prefix are ignored") {
     val foreign = Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "nonsense")
     assert(Settings.from(foreign) == Settings.Default)
   }
 
-  test("the memory bound is a size, or half of the heap") {
+  test("the memory limit is a size, or half of the heap") {
     def bound(text: String) = Settings.from(Map(Keys.MaxOffHeapMemory.name -> text))
     assert(bound("64m").maxOffHeapBytes(maxHeapBytes = 1L << 40) == 64L << 20)
     assert(bound(" 3 g ").maxOffHeapBytes(maxHeapBytes = 8L) == 3L << 30)

@@ -7,7 +7,8 @@ import io.cleancut.error.ErrorCatalog
 import io.cleancut.metrics.MetricCatalog
 
 /**
- * The documents that are made from code. `make docs` writes them, [[GeneratedDocsSuite]] compares.
+ * The documents that are generated from code. `make docs` writes them, [[GeneratedDocsSuite]]
+ * compares.
  */
 object GeneratedDocs {
 

@@ -2,7 +2,7 @@ package io.cleancut.docs
 
 import io.cleancut.conf.{Key, Keys, RemovedKey}
 
-/** Renders [[Keys]] for people: a file to start from, and the reference page. */
+/** Renders [[Keys]] as a template of defaults and as the reference page. */
 object KeysDoc {
 
   /**

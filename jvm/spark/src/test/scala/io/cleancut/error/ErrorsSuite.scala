@@ -14,7 +14,7 @@ class ErrorsSuite extends AnyFunSuite {
 
   private val writeFailed = new java.io.IOException("No space left on device")
 
-  // One of each factory, so that every class that the JVM raises is rendered here.
+  // One error of each factory, so that every class that the JVM raises is rendered.
   private val samples: Seq[CleancutException] = Seq(
     Errors.commitFailed("file:/ckpt/7-ab.delta", 7L, writeFailed),
     Errors.confInvalid(Seq("a must be b.", "c is not a key.")),
@@ -132,7 +132,7 @@ class ErrorsSuite extends AnyFunSuite {
   }
 
   samples.foreach { sample =>
-    test(s"${sample.errorId} fits a screen whatever others say") {
+    test(s"${sample.errorId} fits a screen although its values are long") {
       val long = sample.params.map { case (name, _) => name -> s"$name <x>\n " * 3000 }
       val errorClass = ErrorCatalog.classes(sample.errorId)
       val fitted = errorClass.fitted(long)
@@ -143,7 +143,7 @@ class ErrorsSuite extends AnyFunSuite {
     }
   }
 
-  test("what a message leaves out is in its cause") {
+  test("what a message omits is in its cause") {
     val trace = new java.io.IOException("x" * 20000)
     val thrown = Errors.objectStoreUnavailable("put", "s3://b/q/1.cut", 9, 120000L, trace)
     assert(thrown.getMessage.length <= ErrorClass.MaxMessage)
@@ -151,19 +151,19 @@ class ErrorsSuite extends AnyFunSuite {
     assert(thrown.getCause eq trace)
   }
 
-  test("values that no line names end the first line in order") {
+  test("values that no line names are appended to the first line in order") {
     val text = Errors.frameCorrupted("p", 1L, 2, "default", 7L, "cut short").getMessage
     val first = text.linesIterator.next()
     assert(first.endsWith(". operator=1 partition=2 store=default version=7"))
     assert(!text.contains("path=") && !text.contains("detail="))
   }
 
-  test("brackets and dollars within a value stay as they are") {
+  test("brackets and dollars within a value are unchanged") {
     val text = Errors.storeClosed("<operation>$1", "put").getMessage
     assert(text.contains("store <operation>$1 was used (put)"))
   }
 
-  test("facts are handed to Java in their order") {
+  test("Java receives facts in their order") {
     val names = Errors.rowTooLarge("default", 2L, 1L).getParams.keySet.asScala.toSeq
     assert(names == Seq("store", "sizeBytes", "limitBytes"))
   }

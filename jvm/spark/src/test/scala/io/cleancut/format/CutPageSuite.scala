@@ -37,15 +37,15 @@ class CutPageSuite extends AnyFunSuite {
   )
   private val bytes = CutPage.encode(chains)
 
-  test("a page gives the chains that were written, and none of other stores") {
+  test("a page returns the chains that were written, and none of other stores") {
     val page = CutPage.parse("a", 6, bytes)
     assert(page.stores == chains.map(_.store))
-    chains.foreach(of => assert(page.of(of.store) == of.frames))
+    chains.foreach(chain => assert(page.of(chain.store) == chain.frames))
     assert(page.of(StoreId(0, 2, "default")).isEmpty)
     assert(page.segments.toSet == chains.flatMap(_.frames.map(_._3.segment)).toSet)
   }
 
-  test("a page that differs in one bit of any byte, or ends too early, is damaged") {
+  test("a page with a flipped bit in any byte, or that is truncated, is corrupted") {
     for (at <- bytes.indices; bit = random.nextInt(8)) {
       val flipped = bytes.clone
       flipped(at) = (flipped(at) ^ (1 << bit)).toByte
@@ -57,7 +57,7 @@ class CutPageSuite extends AnyFunSuite {
     intercept[CleancutException](CutPage.parse("a", 6, bytes :+ 0.toByte))
   }
 
-  test("a page whose checksum is right and whose content is none of a page is damaged") {
+  test("a page with a valid checksum and invalid content is corrupted") {
     def refused(chains: Seq[StoreCut], epoch: Long = 6): String = {
       val error = intercept[CleancutException](CutPage.parse("a", epoch, CutPage.encode(chains)))
       assert(error.getErrorId == "CLEANCUT_CUT_CORRUPTED")
@@ -74,12 +74,12 @@ class CutPageSuite extends AnyFunSuite {
     assert(refused(Seq(holed)).contains("versions"))
     val headless = chains.head.copy(frames = chains.head.frames.drop(1))
     assert(refused(Seq(headless)).contains("no base"))
-    val foreign = chains.head.frames.map(of => of.copy(_3 = of._3.copy(segment = "x")))
+    val foreign = chains.head.frames.map(frame => frame.copy(_3 = frame._3.copy(segment = "x")))
     assert(refused(Seq(StoreCut(chains.head.store, foreign))).contains("not the name of a segment"))
   }
 
-  test("a body cut short anywhere, under a right checksum, is damaged and takes no memory") {
-    val body = PackedFrames.encode(chains.map(of => of.store -> of.frames))
+  test("a body truncated anywhere, with a valid checksum, is corrupted and allocates no memory") {
+    val body = PackedFrames.encode(chains.map(chain => chain.store -> chain.frames))
     for (length <- body.indices) {
       val short = CheckedBody.encode(FormatMagic.Page, body.take(length))
       val error = intercept[CleancutException](CutPage.parse("a", 6, short))
@@ -98,7 +98,7 @@ class CutPageSuite extends AnyFunSuite {
     intercept[IllegalArgumentException](Varint.read(endless))
   }
 
-  test("each page of a cut has the stores from its first on") {
+  test("each page of a cut has the stores from its first one on") {
     def page(first: StoreId) = PageRef(CutLayout.page(3, id()), 1, 0, 1, first)
     val pages = Seq(StoreId(0, 3, "b"), StoreId(0, 7, "a"), StoreId(2, 0, "a")).map(page)
     val paged = PagedChains(3, pages, Nil)

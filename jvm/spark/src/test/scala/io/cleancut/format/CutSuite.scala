@@ -51,12 +51,12 @@ class CutSuite extends AnyFunSuite {
     assert(cut.of(StoreId(1, 7, Channels.name(0))).isEmpty)
   }
 
-  test("a cut without costs is read as one") {
+  test("a cut without costs is read as it was written") {
     val free = cut.copy(costs = None)
     assert(Cut.parse("a", 41, free.toBytes) == free)
   }
 
-  test("a cut that does not say where its stores are is not written") {
+  test("a cut that has no chains for its stores is not written") {
     val store = cut.stores.head.copy(store = StoreId(0, 7, "default"))
     val homeless = cut.copy(stores = cut.stores :+ store)
     intercept[IllegalArgumentException](homeless.toBytes)
@@ -69,14 +69,14 @@ class CutSuite extends AnyFunSuite {
     assert(Cut.parse("a", 41, listing.toBytes) == listing)
   }
 
-  test("a seal says what its sink has said of the rows") {
+  test("a seal has the output of its sink") {
     val seal = cut.copy(commit = "", output = Some("rows of 41\n{\"ü\": 1}"))
     assert(Cut.parse("a", 41, seal.toBytes) == seal)
   }
 
   private def rawBytes(bytes: Array[Byte]): Int = FrameLayout.wrap(bytes).getInt(8)
 
-  test("a cut that no reader would take is not written, and says what it holds") {
+  test("a cut that exceeds the readers' limit is not written, and the error names its contents") {
     val limit = rawBytes(cut.toBytes)
     assert(Cut.parse("a", 41, CutCodec.encode(cut, limit)) == cut)
     val thrown = intercept[CleancutException](CutCodec.encode(cut, limit - 1))
@@ -85,23 +85,23 @@ class CutSuite extends AnyFunSuite {
     assert(thrown.getMessage.contains("minDeltasForSnapshot"))
   }
 
-  test("a cut is refused at the very size from which on it is not read") {
+  test("a cut is refused at the exact size from which it is not read") {
     val bytes = cut.toBytes
-    // The checksum covers the header, so a length that is told too large is a whole cut's.
-    def told(raw: Int): String = {
+    // The checksum covers the header, so a changed length within the limit fails by it.
+    def errorWith(raw: Int): String = {
       val changed = FrameLayout.wrap(bytes.clone()).putInt(8, raw)
       intercept[CleancutException](Cut.parse("a", 41, changed.array)).getMessage
     }
-    assert(told(CheckedBody.MaxRawBytes).contains("checksum"))
-    assert(told(CheckedBody.MaxRawBytes + 1).contains("does not match its header"))
+    assert(errorWith(CheckedBody.MaxRawBytes).contains("checksum"))
+    assert(errorWith(CheckedBody.MaxRawBytes + 1).contains("does not match its header"))
   }
 
-  test("entries of Spark's logs may be longer than Jackson's own limit of a text") {
+  test("entries of Spark's logs may exceed Jackson's limit for strings") {
     val long = cut.copy(offsets = "x" * 101000000)
     assert(Cut.parse("a", 41, long.toBytes).offsets == long.offsets)
   }
 
-  test("every byte of a cut counts, and its length") {
+  test("a change of any byte of a cut, or of its length, is detected") {
     val bytes = cut.toBytes
     for (at <- bytes.indices) {
       val flipped = bytes.clone()
@@ -133,7 +133,7 @@ class CutSuite extends AnyFunSuite {
     Segment.parse(segment.name, bytes.take(1000), footer)
   }
 
-  test("the table of a segment says where each frame lies") {
+  test("the table of a segment has the position of each frame") {
     val (bytes, placed) = segment.pack(frames)
     assert(parsed(bytes) == ((identity, placed)))
     for ((frame, found) <- frames.zip(placed)) {
@@ -143,14 +143,14 @@ class CutSuite extends AnyFunSuite {
     }
   }
 
-  test("a segment whose table no reader would take is not written") {
+  test("a segment whose table exceeds the readers' limit is not written") {
     val small = new Segment(segment.name, identity, maxTableBytes = 1000)
     val thrown = intercept[CleancutException](small.pack(frames))
     assert(thrown.errorId == "CLEANCUT_OBJECT_TOO_LARGE")
     assert(thrown.getMessage.contains("30 frames"))
   }
 
-  test("a segment whose header, table or trailer is damaged is found out") {
+  test("damage of the header, table or trailer of a segment is detected") {
     val (bytes, placed) = segment.pack(frames)
     val end = placed.map(f => f.place.offset + f.place.length).max.toInt
     val unused = bytes.length - 8 until bytes.length - 4
@@ -163,7 +163,7 @@ class CutSuite extends AnyFunSuite {
       intercept[CleancutException](parsed(bytes.take(length)))
   }
 
-  test("names") {
+  test("names are built and parsed") {
     val writer = CutLayout.segment(7, "exec/../1", "0" * 32)
     assert(writer == s"segments/00000000000000000007/exec1-${"0" * 32}.seg")
     assert(CutLayout.parseSegment(writer).contains(7L))

@@ -9,7 +9,7 @@ import io.cleancut.testkit.{Draws, Frames}
 import io.cleancut.engine.OneFamily._
 import io.cleancut.format.frame.FrameTrailer
 
-/** A frame of several blocks, and all that can happen to one byte of it. */
+/** Damage of single bytes of a frame with several blocks. */
 class FrameDamageSuite extends AnyFunSuite {
   private val frame = {
     val log = OneFamily.newLog()
@@ -22,16 +22,16 @@ class FrameDamageSuite extends AnyFunSuite {
     written
   }
 
-  test("the frame as it was written is read, in several blocks") {
+  test("the undamaged frame is read in several blocks") {
     val trailer = read(frame.bytes)
     assert(trailer.blocks > 2 && trailer.records == 3000 && trailer.keys == 3000)
   }
 
-  test("every flipped bit is found") {
-    // Every byte of the ends, where the structure lies, and a sample of what the blocks store.
+  test("every flipped bit is detected") {
+    // Every byte of both ends, which have the structure, and a sample of the blocks.
     val ends = (0 until 400) ++ (frame.bytes.length - 60 until frame.bytes.length)
     val positions = (ends ++ (400 until frame.bytes.length by 97)).distinct
-    // Of each byte a choice of bits, which takes turns from byte to byte.
+    // A subset of the bits of each byte, which rotates from byte to byte.
     for (position <- positions; bit <- (0 until Draws.of(8)).map(n => (position + n) % 8)) {
       val damaged = frame.bytes.clone()
       damaged(position) = (damaged(position) ^ (1 << bit)).toByte
@@ -43,19 +43,19 @@ class FrameDamageSuite extends AnyFunSuite {
     }
   }
 
-  test("every truncation is found") {
+  test("every truncation is detected") {
     for (length <- (0 until 500) ++ (500 until frame.bytes.length by 101)) {
       val thrown = intercept[CleancutException](read(frame.bytes.take(length)))
       assert(thrown.getErrorId == "CLEANCUT_FRAME_CORRUPTED")
     }
   }
 
-  test("bytes behind the end are found") {
+  test("trailing bytes are detected") {
     val thrown = intercept[CleancutException](read(frame.bytes :+ 0.toByte))
     assert(thrown.getErrorId == "CLEANCUT_FRAME_CORRUPTED")
   }
 
-  test("a frame asked for under another name is found") {
+  test("a frame that is requested under another name is detected") {
     val others = Seq(
       frame.request.copy(store = Frames.Store.copy(partition = 1)),
       frame.request.copy(store = Frames.Store.copy(operator = 1)),

@@ -9,7 +9,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Frames
 import io.cleancut.format.frame.BlockScratch
 
-/** A length that was damaged must not take the memory that it promises. */
+/** A damaged length must not allocate the memory that it declares. */
 class FrameMemorySuite extends AnyFunSuite {
   private val threads = ManagementFactory.getThreadMXBean.asInstanceOf[ThreadMXBean]
 
@@ -22,8 +22,8 @@ class FrameMemorySuite extends AnyFunSuite {
   private val firstBlock = 16 + frame.identity.toJson.length
 
   for ((field, at) <- Seq("identity" -> 8, "raw block" -> firstBlock, "block" -> (firstBlock + 4)))
-    test(s"a damaged length of the $field takes little memory") {
-      // Bits that make the length greater by 64 KiB to 2 GiB.
+    test(s"a damaged length of the $field allocates little memory") {
+      // Bits that increase the length by 64 KiB to 2 GiB.
       for (bit <- 16 until 32) withClue(s"bit $bit: ") {
         val damaged = frame.bytes.clone()
         damaged(at + bit / 8) = (damaged(at + bit / 8) ^ (1 << (bit % 8))).toByte

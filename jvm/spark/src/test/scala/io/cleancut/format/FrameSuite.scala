@@ -11,7 +11,7 @@ import io.cleancut.format.frame._
 
 class FrameSuite extends AnyFunSuite with Seeded {
 
-  test("what was written is read again, block by block") {
+  test("a frame is read as it was written, block by block") {
     forSeeds(60) { random =>
       val identity = anyIdentity(random)
       val blocks = Seq.fill(random.nextInt(6))((1 + random.nextInt(9), anyBlock(random)))
@@ -59,14 +59,14 @@ class FrameSuite extends AnyFunSuite with Seeded {
     scratch.giveBack()
   }
 
-  test("an identity is the same after JSON, whatever the names in it") {
+  test("an identity with arbitrary names is unchanged by a round trip through JSON") {
     forSeeds(100) { random =>
       val identity = anyIdentity(random)
       assert(FrameIdentity.fromJson(identity.toJson) == identity)
     }
   }
 
-  test("a header that no reader would take is not written") {
+  test("a header that exceeds the readers' limit is not written") {
     val schema = s"\"${"x" * (10 << 20)}\""
     def of(families: Int) = Frames
       .delta(Frames.version(1), None)

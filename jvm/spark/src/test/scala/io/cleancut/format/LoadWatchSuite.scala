@@ -10,17 +10,17 @@ import io.cleancut.format.frame.{BlockScratch, FrameReader, LoadPhase, LoadWatch
 
 class LoadWatchSuite extends AnyFunSuite {
 
-  /** Goes on by what happens, and counts who looks at it. */
-  private class Hands extends ManualClock {
-    var looks = 0
+  /** Advances with the load, and counts reads of the time. */
+  private class CountingClock extends ManualClock {
+    var reads = 0
     override def monotonicNs(): Long = {
-      looks += 1
+      reads += 1
       super.monotonicNs()
     }
   }
 
-  /** Takes a nanosecond for each byte. */
-  private class Slow(bytes: Array[Byte], clock: Hands) extends InputStream {
+  /** Needs a nanosecond per byte. */
+  private class Slow(bytes: Array[Byte], clock: CountingClock) extends InputStream {
     private val in = new ByteArrayInputStream(bytes)
     override def read(): Int = {
       clock.advance(1, NANOSECONDS)
@@ -47,7 +47,7 @@ class LoadWatchSuite extends AnyFunSuite {
       writer.finish(records.toLong * 3)
   }
 
-  private def read(clock: Hands, watch: LoadWatch): Unit = {
+  private def read(clock: CountingClock, watch: LoadWatch): Unit = {
     val scratch = BlockScratch.borrow()
     val in = new Slow(frame.bytes, clock)
     val reader = new FrameReader(frame.request, in, scratch, watch)
@@ -55,8 +55,8 @@ class LoadWatchSuite extends AnyFunSuite {
     scratch.giveBack()
   }
 
-  test("a load's time is that of its phases, and nothing besides") {
-    val clock = new Hands
+  test("the time of a load is the sum of its phases") {
+    val clock = new CountingClock
     val watch = new LoadWatch.Running(clock)
     clock.advance(77, NANOSECONDS)
     watch.addCutBytes(9)
@@ -64,7 +64,7 @@ class LoadWatchSuite extends AnyFunSuite {
     read(clock, watch)
     watch.enter(LoadPhase.Find)
     assert(watch.spent(LoadPhase.Find) == 77)
-    // One nanosecond more: that the stream ends shows by one read of a byte.
+    // One nanosecond more, because the end of the stream is detected by reading one byte.
     assert((0L to 1L).contains(watch.spent(LoadPhase.Download) - frame.bytes.length))
     assert(watch.spent(LoadPhase.Index) == 3 * 1000000L)
     val phases = Seq(LoadPhase.Find, LoadPhase.Download, LoadPhase.Decode, LoadPhase.Index)
@@ -72,15 +72,15 @@ class LoadWatchSuite extends AnyFunSuite {
     assert(watch.cutBytes == 9 && watch.decodedBytes == 3L * records * 13)
   }
 
-  test("the clock is looked at for blocks and not for records") {
-    val clock = new Hands
+  test("the clock is read per block and not per record") {
+    val clock = new CountingClock
     read(clock, new LoadWatch.Running(clock))
-    assert(clock.looks > 0 && clock.looks <= 50, s"${clock.looks} looks for ${3 * records} records")
+    assert(clock.reads > 0 && clock.reads <= 50, s"${clock.reads} reads for ${3 * records} records")
   }
 
-  test("who loads nothing looks at no clock") {
-    val clock = new Hands
+  test("the clock is not read where nothing is loaded") {
+    val clock = new CountingClock
     read(clock, LoadWatch.Off)
-    assert(clock.looks == 0)
+    assert(clock.reads == 0)
   }
 }

@@ -41,23 +41,23 @@ class PackedChainSuite extends AnyFunSuite {
     )
   }
 
-  test("what is no chain is refused") {
+  test("an invalid chain is refused") {
     intercept[IllegalArgumentException](PackedChain.of(frames.patch(4, Nil, 1)))
     intercept[IllegalArgumentException](PackedChain.of(frames :+ frame(FrameKind.Base, 15)))
     intercept[IllegalArgumentException](PackedChain.of(frames).and(frame(FrameKind.Delta, 16)))
     intercept[IllegalArgumentException](PackedChain.of(frames).and(frame(FrameKind.Base, 15)))
   }
 
-  test("frames take the places that another chain has of them, and no others do") {
+  test("only frames that another chain also has take its places") {
     val packed = PackedChain.of(frames)
     val moved =
-      frames.slice(2, 6).map(of => of.copy(_3 = of._3.copy(segment = "moved", offset = 7)))
+      frames.slice(2, 6).map(f => f.copy(_3 = f._3.copy(segment = "moved", offset = 7)))
     assert(packed.placedAs(PackedChain.of(moved)) == frames.patch(2, moved, 4))
     assert(
       PackedChain.of(frames.slice(4, 8)).placedAs(PackedChain.of(moved)) ==
         moved.drop(2) ++ frames.slice(6, 8)
     )
-    val others = moved.map(of => of.copy(_2 = StateVersion(of._2.number, id())))
+    val others = moved.map(f => f.copy(_2 = StateVersion(f._2.number, id())))
     assert(packed.placedAs(PackedChain.of(others)) == frames)
     assert(packed.placedAs(PackedChain.of(Seq(frame(FrameKind.Delta, 40)))) == frames)
     assert(packed.beginsAs(PackedChain.of(frames.take(1))))
@@ -65,7 +65,7 @@ class PackedChainSuite extends AnyFunSuite {
     assert(!packed.beginsAs(PackedChain.of(Seq(frame(FrameKind.Base, 5)))))
   }
 
-  test("it travels with a store of a cut, as it does to a task that finishes an epoch") {
+  test("it is serialized with a store of a cut, as for a task that finishes an epoch") {
     val store = StoreCut(StoreId(1, 2, "left"), PackedChain.of(frames))
     val bytes = new ByteArrayOutputStream
     new ObjectOutputStream(bytes).writeObject(store)

@@ -10,7 +10,7 @@ class SinkEpochsSuite extends AnyFunSuite {
   private def of(sink: String, epochs: Long*): SinkEpochs =
     epochs.foldLeft(SinkEpochs.Empty)((known, epoch) => known.published(Set(sink), epoch))
 
-  test("epochs in sequence are one range, and an epoch that runs again changes nothing") {
+  test("successive epochs are one range, and a repeated epoch changes nothing") {
     val sinks = of("a", 0, 1, 2, 2, 5, 6)
     assert(sinks.ranges == Map("a" -> Vector(0L -> 2L, 5L -> 6L)))
     val both = sinks.published(Set("a", "b"), 7)
@@ -28,7 +28,7 @@ class SinkEpochsSuite extends AnyFunSuite {
     assert(many.ranges.contains("sink 199") && !many.ranges.contains("sink 99"))
   }
 
-  test("epochs that operations have undone do not count") {
+  test("epochs that operations have rolled back do not count") {
     val sinks = of("a", 0, 1, 2, 3, 4, 5).published(Set("b"), 5)
     assert(sinks.after(Nil) == sinks)
     // Rolled back from epoch 5 to epoch 3, then by a second operation to epoch 4, or to epoch 1.

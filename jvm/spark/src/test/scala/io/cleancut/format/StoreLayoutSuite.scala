@@ -21,7 +21,7 @@ class StoreLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private val names =
     Gen.nonEmptyListOf(Gen.oneOf(Gen.alphaNumChar, Gen.oneOf("._-%/ \\:é状\n"))).map(_.mkString)
 
-  test("the name of an object parses to what it stands for") {
+  test("the name of an object is parsed to its version and kind") {
     forAll(versions, kinds) { (version, kind) =>
       val name = StoreLayout.objectName(version, kind)
       assert(StoreLayout.parseObjectName(name).contains((version, kind)))
@@ -38,7 +38,7 @@ class StoreLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("the temporary file of an object is known by its version, and is no object") {
+  test("a temporary file of an object is recognized by its version, and is no object") {
     forAll(versions, kinds, Gen.alphaNumStr) { (version, kind, unique) =>
       val name = s".${StoreLayout.objectName(version, kind)}.$unique.tmp"
       assert(StoreLayout.parseTemporaryName(name).contains(version.number))
@@ -47,14 +47,14 @@ class StoreLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a name with anything before, within or after it is no object's") {
+  test("a name with added characters is no object's") {
     forAll(versions, kinds, Gen.chooseNum(0, 58), Gen.oneOf("\n x.A-")) { (version, kind, at, c) =>
       val name = StoreLayout.objectName(version, kind)
       assert(StoreLayout.parseObjectName(name.patch(at, c.toString, 0)).isEmpty)
     }
   }
 
-  test("stores of different names have different directories, of plain characters only") {
+  test("stores of different names have different directories, with plain characters only") {
     forAll(names, names) { (a, b) =>
       val directories = Seq(a, b).map(name => StoreLayout.storeDirectory(StoreId(3L, 7, name)))
       assert((directories.head == directories.last) == (a == b))
@@ -62,7 +62,7 @@ class StoreLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("ids that are made later sort later, and are ids") {
+  test("later ids sort later and are valid") {
     val ids =
       Seq(0L, 1L, 255L, 256L, 1L << 40, (1L << 48) - 1).map(ms => StateVersion.newId(new At(ms)))
     assert(ids == ids.sorted && ids.distinct.size == ids.size)
@@ -73,7 +73,7 @@ class StoreLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
 object StoreLayoutSuite {
 
-  /** A clock that stands at one moment. */
+  /** A stopped clock. */
   final private class At(override val wallMs: Long) extends Clock {
     override def monotonicNs(): Long = 0L
     override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)

@@ -64,8 +64,8 @@ class ChainVectorsSuite extends AnyFunSuite {
 
   private def readChains(vector: Vectors.Vector)(archive: CutArchive): Assertion = {
     val expected = chainsIn(vector.json.get("chains"))
-    val found = whole(vector, archive)
-    assert(found.stores.map(of => of.store -> of.frames.toList) == expected)
+    val actual = whole(vector, archive)
+    assert(actual.stores.map(chain => chain.store -> chain.frames.toList) == expected)
     storedIn(vector, archive).fold(succeed) { stored =>
       expected.foreach { case (store, frames) =>
         assert(stored.of(store).map(_.frames.toList).contains(frames))
@@ -87,7 +87,7 @@ class ChainVectorsSuite extends AnyFunSuite {
     }
   }
 
-  /** None of a seal, whose chains go on from another cut. */
+  /** Seals are left out, because their chains continue another cut. */
   private def storedIn(vector: Vectors.Vector, archive: CutArchive): Option[StoredCut] = {
     val name = vector.json.get("cut").asText
     if (name.startsWith(CutLayout.Savepoints)) archive.savepoints.all().headOption.map(_._2)

@@ -14,7 +14,7 @@ import io.cleancut.format.{CutLayout, FrameName, PlacedFrame, SegmentEnd, Segmen
 import io.cleancut.format.cut._
 import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest}
 
-/** Cuts and segments that an encoder of its own wrote, read as the vectors say they must be. */
+/** Cuts and segments that an independent encoder wrote, read as the vectors specify. */
 class CutVectorsSuite extends AnyFunSuite {
 
   for (vector <- Vectors.cuts)
@@ -52,55 +52,55 @@ class CutVectorsSuite extends AnyFunSuite {
       }
       Vectors.store(store) -> frames
     }
-    val found = cut.stores.map { store =>
+    val actual = cut.stores.map { store =>
       store.store -> store.frames.map { case (kind, version, place) =>
         s"${place.segment} ${kind.extension} ${version.number} ${version.id} ${place.offset} " +
           s"${place.length} ${Integer.toUnsignedLong(place.crc)}"
       }
     }
-    assert(found == expected)
+    assert(actual == expected)
     readPaged(cut.paged, body)
     assert(cut.costs.isDefined == body.has("costs"))
     cut.costs.foreach(readCosts(_, body.get("costs")))
     readChannels(cut, Vectors.elements(body.path("channels")))
-    val sinks = Vectors.elements(body.path("sinks")).map { of =>
-      val epochs = Vectors.elements(of.get("epochs")).map(Vectors.elements)
-      of.get("name").asText -> epochs.map(range => range(0).asLong -> range(1).asLong).toVector
+    val sinks = Vectors.elements(body.path("sinks")).map { sink =>
+      val epochs = Vectors.elements(sink.get("epochs")).map(Vectors.elements)
+      sink.get("name").asText -> epochs.map(range => range(0).asLong -> range(1).asLong).toVector
     }
     assert(cut.sinks.ranges == sinks.toMap)
     assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
   }
 
   private def readPaged(paged: PagedChains, body: JsonNode): Assertion = {
-    def numbers(of: JsonNode) = Vectors.elements(of).map(_.asLong)
-    val pages = Vectors.elements(body.get("pages")).map { of =>
-      val crc = of.get("crc").asLong.toInt
-      val stores = of.get("stores").asInt
-      PageRef(of.get("name").asText, of.get("length").asLong, crc, stores, Vectors.store(of))
+    def numbers(array: JsonNode) = Vectors.elements(array).map(_.asLong)
+    val pages = Vectors.elements(body.get("pages")).map { page =>
+      val crc = page.get("crc").asLong.toInt
+      val stores = page.get("stores").asInt
+      PageRef(page.get("name").asText, page.get("length").asLong, crc, stores, Vectors.store(page))
     }
-    val window = Vectors.elements(body.get("window")).map { of =>
+    val window = Vectors.elements(body.get("window")).map { part =>
       val counted =
-        if (of.has("counted")) Counted.Only(numbers(of.get("counted")))
-        else if (of.has("uncounted")) Counted.Except(numbers(of.get("uncounted")))
+        if (part.has("counted")) Counted.Only(numbers(part.get("counted")))
+        else if (part.has("uncounted")) Counted.Except(numbers(part.get("uncounted")))
         else Counted.All
-      val crc = of.get("crc").asLong.toInt
-      val end = SegmentEnd(of.get("length").asLong, of.get("footer").asInt, crc)
-      WindowPart(of.get("segment").asText, of.get("epoch").asLong, end, counted)
+      val crc = part.get("crc").asLong.toInt
+      val end = SegmentEnd(part.get("length").asLong, part.get("footer").asInt, crc)
+      WindowPart(part.get("segment").asText, part.get("epoch").asLong, end, counted)
     }
     assert(paged == PagedChains(body.get("storeCount").asInt, pages, window))
   }
 
-  private def readChannels(cut: Cut, told: Seq[JsonNode]): Assertion = {
-    assert(cut.channels.map(_.channel) == told.map(Vectors.store))
-    assert(cut.channels.map(_.input.rows) == told.map(_.get("rows").asLong))
-    assert(cut.channels.map(_.deferred.rows) == told.map(_.get("rowsInFlight").asLong))
-    val courses = told.filter(_.has("arrivedMs")).map { of =>
-      def optional(field: String) = Option(of.get(field)).map(_.asLong)
-      Vectors.store(of) -> ChannelCourse(
-        of.path("rowsReplayed").asLong,
-        of.path("bytesInFlight").asLong,
-        of.path("rowsBeyondBound").asLong,
-        of.get("arrivedMs").asLong,
+  private def readChannels(cut: Cut, channels: Seq[JsonNode]): Assertion = {
+    assert(cut.channels.map(_.channel) == channels.map(Vectors.store))
+    assert(cut.channels.map(_.input.rows) == channels.map(_.get("rows").asLong))
+    assert(cut.channels.map(_.deferred.rows) == channels.map(_.get("rowsInFlight").asLong))
+    val courses = channels.filter(_.has("arrivedMs")).map { channel =>
+      def optional(field: String) = Option(channel.get(field)).map(_.asLong)
+      Vectors.store(channel) -> ChannelCourse(
+        channel.path("rowsReplayed").asLong,
+        channel.path("bytesInFlight").asLong,
+        channel.path("rowsBeyondBound").asLong,
+        channel.get("arrivedMs").asLong,
         optional("overtakenMs"),
         optional("captureMs")
       )
@@ -111,13 +111,12 @@ class CutVectorsSuite extends AnyFunSuite {
   private def readCosts(costs: EpochCosts, body: JsonNode): Assertion = {
     assert(costs.executorCount == body.get("executors").path("count").asInt)
     for ((share, side) <- Seq(costs.driver -> "driver", costs.executors -> "executors")) {
-      val told = body.get(side)
-      val kinds = told.get("requests").properties.asScala.map { kind =>
-        val of = kind.getValue
-        kind.getKey ->
-          KindCosts(of.get("requests").asLong, of.get("retries").asLong, of.get("failures").asLong)
+      val expected = body.get(side)
+      val kinds = expected.get("requests").properties.asScala.map { kind =>
+        def count(name: String) = kind.getValue.get(name).asLong
+        kind.getKey -> KindCosts(count("requests"), count("retries"), count("failures"))
       }
-      def number(name: String) = told.path(name).asLong
+      def number(name: String) = expected.path(name).asLong
       assert(
         share == ShareCosts(
           kinds.toMap,
@@ -151,7 +150,7 @@ class CutVectorsSuite extends AnyFunSuite {
       val crc = new CRC32
       crc.update(bytes)
       if (crc.getValue.toInt != frame.place.crc)
-        throw Errors.frameCorrupted(nameOf(vector), 0, 0, "", 1, "not what the table says")
+        throw Errors.frameCorrupted(nameOf(vector), 0, 0, "", 1, "not as the table says")
       val scratch = BlockScratch.borrow()
       try {
         val request = FrameRequest(nameOf(vector), store, version, kind)
@@ -177,8 +176,8 @@ class CutVectorsSuite extends AnyFunSuite {
     val again = new Segment(nameOf(vector), identity).footer(table)
     val header = new Segment(nameOf(vector), identity).header
     val (sameIdentity, sameTable) = Segment.parse(nameOf(vector), header, again)
-    // Another encoder may compress otherwise.
-    def places(of: Seq[PlacedFrame]) = of.map(_.copy(segment = None))
+    // Another encoder may compress differently.
+    def places(frames: Seq[PlacedFrame]) = frames.map(_.copy(segment = None))
     assert(sameIdentity == identity && places(sameTable) == places(table))
   }
 

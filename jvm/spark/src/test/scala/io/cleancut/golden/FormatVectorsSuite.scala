@@ -16,10 +16,10 @@ import io.cleancut.testkit.{Blob, Frames}
 import io.cleancut.format.{FrameKind, StoreLayout}
 import io.cleancut.format.frame.{BaseFrame, BlockScratch, FrameReader, FrameRequest}
 
-/** Frames and names that an encoder of its own wrote, read as the vectors say they must be. */
+/** Frames and names that an independent encoder wrote, read as the vectors specify. */
 class FormatVectorsSuite extends AnyFunSuite {
 
-  test("names of objects are built and parsed as the vectors say") {
+  test("names of objects are built and parsed as the vectors specify") {
     for (json <- Vectors.elements(Vectors.layout.get("frames"))) {
       val version = StateVersion(json.get("version").asLong, json.get("id").asText)
       val name = json.get("name").asText
@@ -41,7 +41,7 @@ class FormatVectorsSuite extends AnyFunSuite {
     assert(sound.size >= 8 && damaged.size >= 30)
   }
 
-  test("a base that can be read block by block is what it is when it is read as a whole") {
+  test("a base that is read block by block has the content of one that is read completely") {
     val opened = Vectors.frames.filter(_.json.has("frame")).flatMap { vector =>
       BaseFrame.open(requestOf(vector), new Frames.InMemory(vector.bytes)).map { base =>
         val whole = new StateLog(base.identity.store, _ => None)
@@ -49,13 +49,13 @@ class FormatVectorsSuite extends AnyFunSuite {
         val parts = new StateLog(base.identity.store, _ => None)
         parts.attach(base)
         val keys = whole.families.flatMap(family => keysOf(family.table).map(family.schema.id -> _))
-        // Each is found by its own hash.
-        val found = keys.count { case (id, key) =>
+        // Each key is found by its hash.
+        val matching = keys.count { case (id, key) =>
           parts.families.find(_.schema.id == id).exists { family =>
             family.table.find(Blob.bytes(key), Record.NoBound) != 0L
           }
         }
-        assert(found == keys.size && keys.size == base.keys)
+        assert(matching == keys.size && keys.size == base.keys)
         assert(parts.liveBytes == whole.liveBytes)
         Seq(whole, parts).foreach(_.release())
         vector.name
@@ -64,13 +64,13 @@ class FormatVectorsSuite extends AnyFunSuite {
     assert(opened.toSet == Set("base-indexed", "base-indexed-zstd"))
   }
 
-  test("a base whose index is damaged is refused by who reads it block by block") {
+  test("a base with a damaged index is refused when it is read block by block") {
     val damaged = Vectors.frames.filter(_.name.startsWith("index-"))
     assert(damaged.size >= 10)
     damaged.foreach { vector =>
       val log = new StateLog(Vectors.store(vector.json.get("request")), _ => None)
       try {
-        // Without an index it is one to be read as a whole, which finds the rest.
+        // Without an index it is read completely, which detects the rest.
         val thrown = intercept[CleancutException] {
           BaseFrame.open(requestOf(vector), new Frames.InMemory(vector.bytes)).foreach { base =>
             log.attach(base)
@@ -94,10 +94,10 @@ class FormatVectorsSuite extends AnyFunSuite {
   private def readSound(vector: Vectors.Vector): Assertion = {
     val expected = vector.json.get("frame")
     val blocks = read(vector) { (reader, scratch) =>
-      val found = mutable.ArrayBuffer.empty[Seq[String]]
+      val matching = mutable.ArrayBuffer.empty[Seq[String]]
       var count = reader.nextBlock()
       while (count > 0) {
-        found += RawRecords.decode(scratch.raw.take(reader.rawLength))
+        matching += RawRecords.decode(scratch.raw.take(reader.rawLength))
         count = reader.nextBlock()
       }
       assert(reader.trailer.keys == expected.get("keys").asLong)
@@ -105,7 +105,7 @@ class FormatVectorsSuite extends AnyFunSuite {
       assert(reader.identity.parent.map(_.version) == long(expected, "parentVersion"))
       assert(reader.identity.parent.flatMap(_.id) == text(expected, "parentId"))
       assert(reader.identity.families.size == Option(expected.get("families")).fold(0)(_.size))
-      found.toSeq
+      matching.toSeq
     }
     assert(blocks == Vectors.elements(expected.get("blocks")).map(describe))
   }

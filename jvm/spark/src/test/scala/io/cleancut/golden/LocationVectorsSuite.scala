@@ -8,12 +8,12 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.{BucketPath, ObjectKey}
 
-/** Locations that Python's reader accepts and refuses likewise (`test_locations.py`). */
+/** Locations that Python's reader must also accept or refuse (`test_locations.py`). */
 class LocationVectorsSuite extends AnyFunSuite {
   private val accepted = Vectors.locations.get("accepted").elements().asScala.toSeq
   private val refused = Vectors.locations.get("refused").elements().asScala.toSeq
 
-  test("a location has the prefix that its vector says, and keys below it have names") {
+  test("a location has the prefix of its vector, and keys below it have names") {
     assert(accepted.size > 100)
     accepted.foreach { vector =>
       val location = vector.get("location").asText
@@ -25,7 +25,7 @@ class LocationVectorsSuite extends AnyFunSuite {
     }
   }
 
-  test("Hadoop carries each of them unchanged, as Spark hands it on") {
+  test("Hadoop's paths preserve each location") {
     accepted.map(_.get("location").asText).foreach { location =>
       assert(BucketPath.parse(new Path(location).toString) == BucketPath.parse(location))
       val below = new Path(new Path(location), "offsets")
@@ -35,7 +35,7 @@ class LocationVectorsSuite extends AnyFunSuite {
     }
   }
 
-  test("the others are refused with one error") {
+  test("invalid locations are refused with one error") {
     assert(refused.size > 100)
     refused.map(_.asText).foreach { location =>
       val error = intercept[CleancutException](BucketPath.parse(location))

@@ -4,15 +4,15 @@ import java.nio.ByteBuffer
 
 import scala.collection.mutable
 
-/** Decodes a raw block by the text of `docs/FORMAT.md`, sharing no code with the engine. */
+/** Decodes a raw block as `docs/FORMAT.md` specifies, without code of the engine. */
 object RawRecords {
 
-  /** One line for each record: operation, family, key and, but for a remove, value. */
+  /** One line per record: operation, family, key and, except for a remove, value. */
   def decode(raw: Array[Byte]): Seq[String] = {
     val in = ByteBuffer.wrap(raw)
-    val found = mutable.ArrayBuffer.empty[String]
-    while (in.hasRemaining) found += record(in)
-    found.toSeq
+    val records = mutable.ArrayBuffer.empty[String]
+    while (in.hasRemaining) records += record(in)
+    records.toSeq
   }
 
   private def record(in: ByteBuffer): String = {

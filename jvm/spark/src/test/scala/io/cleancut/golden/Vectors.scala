@@ -9,12 +9,12 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import io.cleancut.base.StoreId
 
-/** The test vectors of `tests/vectors`, which the Python suites read too. */
+/** The test vectors of `tests/vectors`, which the Python suites also read. */
 object Vectors {
   private val directory = Path.of("tests", "vectors")
   private val mapper = new ObjectMapper
 
-  /** A vector: its name, what the JSON says of it, and where the JSON lies. */
+  /** A vector with its name, its JSON and the path of the JSON. */
   final case class Vector(name: String, json: JsonNode, path: Path) {
     def bytes: Array[Byte] =
       hex(Files.readString(path.resolveSibling(s"$name.hex")).replaceAll("\\s", ""))
@@ -50,8 +50,8 @@ object Vectors {
   private def in(folder: String): Seq[Vector] = {
     val listed = Files.list(directory.resolve(folder))
     try {
-      val found = listed.iterator.asScala.filter(_.toString.endsWith(".json")).toSeq.sorted
-      found.map { path =>
+      val paths = listed.iterator.asScala.filter(_.toString.endsWith(".json")).toSeq.sorted
+      paths.map { path =>
         Vector(path.getFileName.toString.stripSuffix(".json"), mapper.readTree(path.toFile), path)
       }
     } finally listed.close()

@@ -23,41 +23,43 @@ class EpochRecordSuite extends AnyFunSuite {
     Cut(epoch, RunId(None, "run", 3), "token", 1L, "", "", stores, Map("epochMs" -> 7L))
   }
 
-  private def drawn(partitions: Int): EpochRecord = {
+  private def recordOf(partitions: Int): EpochRecord = {
     val tasks = (0 until partitions).map(p => (p.toLong, StoreId(4, p, "left")))
     val took = tasks.map { case (attempt, store) =>
       (attempt, store) -> (attempt + 1) * 1_000_000L
     }.toMap
     val rows = tasks.map { case (attempt, _) => attempt -> attempt * 10 }.toMap
     val opened = took.keySet + ((99L, StoreId(4, 0, "left")))
-    val of = new EpochTasks(took, rows, opened)
+    val epochTasks = new EpochTasks(took, rows, opened)
     EpochRecord.of(
       "location",
       Some("name"),
       cut(partitions, 5),
       Some(2),
-      of,
+      epochTasks,
       Map.empty,
       EpochHealth.Calm
     )
   }
 
-  test("a task has the longest of its stores, and only the bytes that its epoch has written") {
-    val record = drawn(3)
-    val of = record.operators.head
-    assert(of.perCell == 1 && of.ms == Seq(1L, 2L, 3L) && of.rows == Seq(0L, 10L, 20L))
-    assert(of.bytes == Seq(100L, 101L, 102L), "the frames of the right side are older")
+  test("a task has the time of its slowest store, and only the bytes that its epoch has written") {
+    val record = recordOf(3)
+    val operator = record.operators.head
+    assert(operator.perCell == 1 && operator.ms == Seq(1L, 2L, 3L))
+    assert(operator.rows == Seq(0L, 10L, 20L))
+    assert(operator.bytes == Seq(100L, 101L, 102L), "the frames of the right side are older")
     assert(record.health.repeatedTasks == 1 && record.timings("cutMs") == 2)
   }
 
-  test("many partitions share cells, in which none is lost") {
-    val of = drawn(OperatorRecord.MaxCells * 2 + 1).operators.head
-    assert(of.perCell == 3 && of.ms.size <= OperatorRecord.MaxCells)
+  test("many partitions are aggregated into cells without loss") {
+    val operator = recordOf(OperatorRecord.MaxCells * 2 + 1).operators.head
+    assert(operator.perCell == 3 && operator.ms.size <= OperatorRecord.MaxCells)
     val partitions = OperatorRecord.MaxCells * 2 + 1
-    assert(of.ms.last == partitions && of.rows.sum == (0 until partitions).map(_ * 10L).sum)
+    assert(operator.ms.last == partitions)
+    assert(operator.rows.sum == (0 until partitions).map(_ * 10L).sum)
   }
 
-  test("a record is read as it was written, and without its tasks where they are left out") {
+  test("a record is read as it was written, with or without its tasks") {
     val judged = record(3, health = EpochHealth(4, Seq("1" -> "gone"), 2))
       .copy(slow = Some(SlowReason(7, SlowEpochs.Commit, "why")), aligned = Map(0L -> "why"))
       .copy(storedBytes = Some(1L << 40), proven = Some(Proof(2, 99)))
@@ -66,7 +68,7 @@ class EpochRecordSuite extends AnyFunSuite {
     assert(EpochRecordJson.read(short) == Right(judged.copy(operators = Nil)))
   }
 
-  test("a record of a later version is refused, and fields of a later release are left alone") {
+  test("a record of a later version is refused, and fields of a later release are ignored") {
     val text = EpochRecordJson.write(record(3))
     val later = text.replace("\"version\":1", "\"version\":2")
     assert(EpochRecordJson.read(later).left.exists(_.contains("version 2")))
@@ -82,7 +84,7 @@ class EpochRecordSuite extends AnyFunSuite {
     assert(EpochRecordJson.read(text) == Right(slow))
   }
 
-  test("a record of the test vectors is read and written as it is there") {
+  test("a record of the test vectors is read, and written unchanged") {
     val text = Files.readString(Path.of("tests", "vectors", "history", "record.json"))
     val record = EpochRecordJson.read(text).fold(fail(_), identity)
     assert(record.operators.head.rows == Seq(10L, 11L, 12L, 10L, 901L))

@@ -19,14 +19,14 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
     files.flatMap(key => HistoryFile.read(store.get(key).get)).map(_.fold(fail(_), identity))
 
   private def writer(
-      of: ObjectStore = store,
+      target: ObjectStore = store,
       keepMs: Long = 1L << 40,
       keptCuts: Int = 100,
       clock: Clock = Clock.System
   ) = new HistoryWriter(
     "location",
-    of,
-    new CutArchive(of, clock).cuts.head(_),
+    target,
+    new CutArchive(target, clock).cuts.head(_),
     keepMs,
     keptCuts,
     clock
@@ -35,7 +35,7 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
   private def epochsOfFiles: Seq[Seq[Long]] =
     files.map(key => HistoryFile.read(store.get(key).get).map(_.fold(fail(_), _.epoch)))
 
-  test("records are written some at a time, and all of them at the end") {
+  test("records are written in groups, and the rest at the end") {
     val history = writer()
     (0L until 80L).foreach(epoch => history.add(record(epoch)))
     assert(epochsOfFiles == Seq(0L until 64L))
@@ -44,13 +44,13 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
     assert(epochsOfFiles.sortBy(_.head) == Seq(0L until 64L, 64L until 80L))
   }
 
-  test("no more records wait than there are cuts that tell of them") {
+  test("no more records are buffered than there are cuts to restore them from") {
     val history = writer(keptCuts = 10)
     (0L until 25L).foreach(epoch => history.add(record(epoch)))
     assert(epochsOfFiles.sortBy(_.head) == Seq(0L until 10L, 10L until 20L))
   }
 
-  test("no record waits for longer than a minute once another one comes") {
+  test("no record is buffered for longer than a minute once another one is added") {
     val clock = new ManualClock
     val history = writer(clock = clock)
     history.add(record(0))
@@ -62,7 +62,7 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
     assert(epochsOfFiles == Seq(0L until 3L))
   }
 
-  test("what tasks did is kept of slow epochs alone") {
+  test("only slow epochs keep the records of their tasks") {
     val history = writer()
     history.add(record(0))
     history.add(record(1).copy(slow = Some(SlowReason(1, SlowEpochs.Commit, "why"))))
@@ -70,34 +70,34 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
     assert(stored.map(_.operators.size) == Seq(0, 1))
   }
 
-  test("a run draws from the cuts what the one before it has not written") {
+  test("a run restores from the cuts what its predecessor has not written") {
     val coordinator = driver()
     (0L until 5L).foreach(epoch(coordinator, "run", _))
     coordinator.close()
     val first = writer()
     first.add(record(0))
     first.flush()
-    // Dies with these.
+    // It fails with these two.
     first.add(record(1))
     first.add(record(2))
     val next = writer()
     next.add(record(5, run = "other", generation = 2))
     next.flush()
-    val found = stored.sortBy(_.epoch)
-    assert(found.map(_.epoch) == (0L to 5L))
-    assert(found(1).costs.isDefined && found(1).location == "location")
+    val sorted = stored.sortBy(_.epoch)
+    assert(sorted.map(_.epoch) == (0L to 5L))
+    assert(sorted(1).costs.isDefined && sorted(1).location == "location")
   }
 
-  test("many files become one, whoever dies in between") {
+  test("files are compacted, although writers fail in between") {
     forSeeds(12) { random =>
       store.delete(files)
       var left = random.nextInt(120)
-      var deaths = 0
+      var failures = 0
       def step(): Unit = {
         left -= 1
-        if (left == 0) throw new IllegalStateException("dies here")
+        if (left == 0) throw new IllegalStateException("writer fails")
       }
-      val mortal = new ForwardingStore(store) {
+      val failing = new ForwardingStore(store) {
         override def put(key: ObjectKey, body: Array[Byte]): Unit = {
           step()
           super.put(key, body)
@@ -108,7 +108,7 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
           super.delete(Seq(key))
         }
       }
-      var history = writer(mortal)
+      var history = writer(failing)
       var written = 0L
       while (written < 40)
         try {
@@ -117,16 +117,16 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
           written += 1
         } catch {
           case _: IllegalStateException =>
-            deaths += 1
+            failures += 1
             left = random.nextInt(120)
-            history = writer(mortal)
+            history = writer(failing)
         }
-      assert(stored.map(_.epoch).toSet == (0L until 40L).toSet, s"after $deaths deaths")
+      assert(stored.map(_.epoch).toSet == (0L until 40L).toSet, s"after $failures failures")
       assert(files.size < 40)
     }
   }
 
-  test("files of a later release are left as they are") {
+  test("files of a later release are left unchanged") {
     val history = writer()
     val foreign = ObjectKey(HistoryLayout.file(0, 0, "0" * 32))
     val later = HistoryFile.write(Seq(record(0)), _ => "{\"version\":2,\"epoch\":0}")
@@ -138,7 +138,7 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
     assert(files.contains(foreign) && store.get(foreign).get.sameElements(later))
   }
 
-  test("files that are older than they are kept are deleted by the next run, and no others") {
+  test("only files older than the retention are deleted by the next run") {
     val history = writer()
     history.add(record(0))
     history.flush()

@@ -15,7 +15,7 @@ object Records {
       waitedMs = waitedMs
     )
 
-  /** An epoch of one operator, whose partitions took so long each. */
+  /** An epoch of one operator, with the duration of each partition. */
   def record(
       epoch: Long,
       durationMs: Long = 100,

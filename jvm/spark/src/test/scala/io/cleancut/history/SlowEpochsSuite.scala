@@ -6,7 +6,7 @@ import io.cleancut.history.Records._
 
 class SlowEpochsSuite extends AnyFunSuite {
 
-  /** What is said of an epoch behind ten that were as usual. */
+  /** The reason that is given for an epoch after ten typical ones. */
   private def judged(slow: Long => EpochRecord): Option[SlowReason] = {
     val slowEpochs = new SlowEpochs
     val usual = (0L until 10L).map(record(_, executors = share(sent = 1000, sentMs = 100)))
@@ -16,13 +16,13 @@ class SlowEpochsSuite extends AnyFunSuite {
 
   private def kind(slow: Long => EpochRecord) = judged(slow).map(_.kind)
 
-  test("an epoch that takes what others take is not slow, nor one that is a little slower") {
+  test("an epoch of typical or slightly longer duration is not slow") {
     assert(judged(record(_)).isEmpty)
     assert(judged(record(_, durationMs = 299)).isEmpty, "less than 200 ms more")
     assert(judged(record(_, durationMs = 301)).isDefined)
   }
 
-  test("the first epochs of a run have nothing to be compared with") {
+  test("the first epochs of a run are not compared") {
     val slow = new SlowEpochs
     for (epoch <- 0L until 5L) assert(slow.judge(record(epoch, durationMs = 9000)).slow.isEmpty)
     for (epoch <- 5L until 10L) slow.judge(record(epoch))
@@ -30,7 +30,7 @@ class SlowEpochsSuite extends AnyFunSuite {
     assert(slow.judge(other).slow.isEmpty)
   }
 
-  test("slow epochs are counted by their reasons, and the last one is kept") {
+  test("slow epochs are counted by reason, and the last one is kept") {
     val slow = new SlowEpochs
     (0L until 10L).foreach(epoch => slow.judge(record(epoch)))
     assert(slow.tally == SlowTally.None && slow.tally.total == 0)
@@ -42,7 +42,7 @@ class SlowEpochsSuite extends AnyFunSuite {
     assert(slow.tally.total == 3 && slow.tally.last.contains(SlowTally.Last(13, last.slow.get)))
   }
 
-  test("a partition with more rows is told, with its rows and those of others") {
+  test("a partition with more rows is reported with its rows and the typical count") {
     val skewed = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50), rows = Seq(10, 10, 900, 10)))
     assert(skewed.map(_.kind).contains(SlowEpochs.Straggler))
     val detail = skewed.get.detail
@@ -51,19 +51,19 @@ class SlowEpochsSuite extends AnyFunSuite {
     assert(skewed.get.typicalMs == 100)
   }
 
-  test("a partition that is slow with no more rows than others is told so") {
+  test("a slow partition with typical rows is reported as such") {
     val slow = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50)))
     assert(slow.exists(_.detail.contains("no more rows than others")))
   }
 
-  test("requests that were repeated come before the straggler that they make") {
+  test("repeated requests take precedence over the straggler that they cause") {
     val waited = share(sent = 1000, sentMs = 100, waitedMs = 1900, retries = 3)
     val slow = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50), executors = waited))
     assert(slow.map(_.kind).contains(SlowEpochs.Retries))
-    assert(slow.exists(of => of.detail.contains("3 requests") && of.detail.contains("(put)")))
+    assert(slow.exists(r => r.detail.contains("3 requests") && r.detail.contains("(put)")))
   }
 
-  test("slow uploads are told by their pace, and large ones are not slow") {
+  test("slow uploads are identified by their throughput, and large ones are not slow") {
     val slow = share(sent = 1000, sentMs = 4000)
     val all = Seq(1000L, 1000L, 1000L, 1000L)
     assert(kind(record(_, 1100, ms = all, executors = slow)).contains(SlowEpochs.Upload))
@@ -74,19 +74,19 @@ class SlowEpochsSuite extends AnyFunSuite {
     )
   }
 
-  test("a driver that stood still, and an executor that was lost, come before all else") {
+  test("a paused driver, and a lost executor, take precedence over all else") {
     val skewed = Seq(50L, 50L, 2000L, 50L)
     val paused = EpochHealth(1900, Nil, 0)
     assert(kind(record(_, 2100, ms = skewed, health = paused)).contains(SlowEpochs.DriverPause))
     val lost = EpochHealth(1900, Seq("3" -> "worker lost"), repeatedTasks = 2)
     val why = judged(record(_, 2100, ms = skewed, health = lost))
     assert(why.map(_.kind).contains(SlowEpochs.ExecutorLost))
-    assert(why.exists(of => of.detail.contains("executor 3 (worker lost)")))
+    assert(why.exists(_.detail.contains("executor 3 (worker lost)")))
     val idle = lost.copy(pauseMs = 0, repeatedTasks = 0)
     assert(kind(record(_, 2100, ms = skewed, health = idle)).contains(SlowEpochs.Straggler))
   }
 
-  test("the gate is told with the part of it that took most") {
+  test("a slow commit is reported with its slowest part") {
     val slow = judged(record(_, 2100, gateMs = 1900))
     assert(slow.map(_.kind).contains(SlowEpochs.Commit))
     assert(slow.exists(_.detail.contains("who owns the query (1900 ms)")))
@@ -95,7 +95,7 @@ class SlowEpochsSuite extends AnyFunSuite {
     assert(written.exists(_.detail.contains("for the write of the cut (1900 ms)")))
   }
 
-  test("what nothing explains is said to be unknown") {
+  test("a slow epoch without a known cause has the reason unknown") {
     assert(kind(record(_, durationMs = 2100)).contains(SlowEpochs.Unknown))
   }
 }

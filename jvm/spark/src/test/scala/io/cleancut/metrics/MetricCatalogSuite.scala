@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.coordinator.QueryFigures
 
 class MetricCatalogSuite extends AnyFunSuite {
-  // What Prometheus calls base units, and what has none.
+  // Prometheus' base units, and nouns of counts without a unit.
   private val Units = Seq("seconds", "bytes", "dollars_per_day")
   private val Counts =
     Seq(
@@ -33,7 +33,7 @@ class MetricCatalogSuite extends AnyFunSuite {
     }
   }
 
-  test("metrics are in the order of the file, and each text can be read alone") {
+  test("metrics are in the order of the file, and each text is self-contained") {
     val declared =
       MetricCatalog.all.map(metric => MetricCatalog.json.indexOf(s"\"${metric.name}\": {"))
     assert(declared == declared.sorted)

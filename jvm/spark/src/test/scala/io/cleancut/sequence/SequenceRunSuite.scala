@@ -9,28 +9,28 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Seeded
 
-/** Runs of a key beside the model, and what must hold of what is handed on. */
+/** Compares runs of a key with the model, and checks invariants of the emitted rows. */
 class SequenceRunSuite extends AnyFunSuite with Seeded {
 
-  test("drawn epochs give what the model gives") {
+  test("randomized epochs have the results of the model") {
     var skipped, failed, overdue, dropped, held = 0L
     forSeeds(4000) { random =>
-      val rules = drawRules(random)
+      val rules = randomRules(random)
       val model = new SequenceModel(rules)
       val key = new Key(rules)
-      val epochs = drawEpochs(random, rules)
-      val found = mutable.Buffer.empty[HandedOn]
+      val epochs = randomEpochs(random, rules)
+      val emitted = mutable.Buffer.empty[EmittedRow]
       val isCut = random.nextBoolean()
       val ends = epochs.iterator.takeWhile { case (rows, nowMs) =>
         val expected = attempt(model.epoch(rows, nowMs))
         val cutAt = if (isCut) random.nextInt(rows.size + 1) else rows.size
         val result = attempt(key.epoch(rows, nowMs, cutAt))
         assert(result == expected)
-        result.foreach { of =>
-          found ++= of.rows
-          skipped += of.gaps
-          dropped += of.dropped
-          if (of.isOverdue) overdue += 1
+        result.foreach { epoch =>
+          emitted ++= epoch.rows
+          skipped += epoch.gaps
+          dropped += epoch.dropped
+          if (epoch.isOverdue) overdue += 1
           assert(key.heldNumbers == model.heldNumbers)
           held += key.heldNumbers.size
         }
@@ -38,64 +38,65 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
         result.isRight
       }
       ends.foreach(_ => ())
-      checkOrder(found.toSeq)
-      checkNothingLost(key, epochs, found.toSeq)
+      checkOrder(emitted.toSeq)
+      checkNothingLost(key, epochs, emitted.toSeq)
     }
-    info(s"$skipped gaps given up, $failed failures, $overdue overdue, $dropped dropped")
+    info(s"$skipped skipped gaps, $failed failures, $overdue overdue, $dropped dropped")
     assert(Seq(skipped, failed, overdue, dropped, held).forall(_ > 0))
   }
 
-  test("without gaps every number is handed on once and in order, whatever the order it came in") {
+  test("without gaps every number is emitted once and in order, whatever the order of arrival") {
     forSeeds(400) { random =>
       val rules = SequenceRules(isDense = true, Some(1), None, OnGap.Wait, 100000)
       val key = new Key(rules)
       val numbers = 1L to random.between(1, 300)
       val twice = random.shuffle(numbers ++ numbers.filter(_ => random.nextInt(10) == 0))
-      val found = twice.grouped(random.between(1, 40)).zipWithIndex.flatMap { case (some, epoch) =>
-        key.epoch(some.map(dense(_, epoch)), epoch).rows
-      }
-      assert(found.toSeq == numbers.map(HandedOn(_, None)))
+      val emitted =
+        twice.grouped(random.between(1, 40)).zipWithIndex.flatMap { case (some, epoch) =>
+          key.epoch(some.map(dense(_, epoch)), epoch).rows
+        }
+      assert(emitted.toSeq == numbers.map(EmittedRow(_, None)))
       assert(key.progress.dropped == twice.size - numbers.size)
       assert(key.heldNumbers.isEmpty)
     }
   }
 
-  test("a gap is not judged while rows of the key are in flight") {
+  test("a gap is not due while rows of the key are in flight") {
     val key = new Key(SequenceRules(isDense = true, Some(1), Some(10), OnGap.Skip, 10))
-    assert(key.epoch(Seq(dense(1, 0), dense(4, 0)), 0).rows == Seq(HandedOn(1, None)))
+    assert(key.epoch(Seq(dense(1, 0), dense(4, 0)), 0).rows == Seq(EmittedRow(1, None)))
     // Row 3 is in flight when row 2 has been processed, and the gap is due.
     val closing = key.epoch(Seq(dense(2, 20), dense(3, 20)), 20, cutAt = 1)
-    assert(closing.rows == Seq(2L, 3L, 4L).map(HandedOn(_, None)))
+    assert(closing.rows == Seq(2L, 3L, 4L).map(EmittedRow(_, None)))
     assert(closing.gaps == 0 && closing.dropped == 0)
   }
 
-  test("rows that come in order touch nothing that is held") {
+  test("rows that arrive in order access no held row") {
     val key = new Key(SequenceRules(isDense = true, None, Some(1000), OnGap.Skip, 10))
     key.epoch(Seq(dense(5, 0)), 0)
     key.epoch(Nil, 1000)
-    val before = key.touched
+    val before = key.accesses
     assert(key.epoch((6L to 500L).map(dense(_, 1001)), 1001).rows.size == 495)
-    assert(key.touched == before)
+    assert(key.accesses == before)
   }
 
-  test("a gap that is only just closed does not look at what is held behind the next") {
+  test("closing a gap does not scan the rows held after the next gap") {
     val key = new Key(SequenceRules(isDense = true, Some(1), None, OnGap.Wait, 10000))
     key.epoch((3L to 2000L).map(dense(_, 0)), 0)
-    val before = key.touched
+    val before = key.accesses
     assert(key.epoch(Seq(dense(2, 1)), 1).rows.isEmpty)
-    assert(key.touched - before <= 2)
+    assert(key.accesses - before <= 2)
     assert(key.epoch(Seq(dense(1, 2)), 2).rows.size == 2000)
   }
 
-  test("a row that follows on a number that was passed is refused") {
+  test("a row whose predecessor is not the last number is refused") {
     val key = new Key(SequenceRules(isDense = false, None, None, OnGap.Wait, 10))
     key.epoch(Seq(Numbered(10, KeyProgress.None, 0), Numbered(20, 10, 0)), 0)
     for (broken <- Seq(Numbered(30, 10, 1), Numbered(30, KeyProgress.None, 1), Numbered(30, 30, 1)))
       assert(attempt(key.epoch(Seq(broken), 1)) == Left("CLEANCUT_SEQUENCE_BROKEN"))
-    assert(key.epoch(Seq(Numbered(30, 20, 2)), 2).rows == Seq(HandedOn(30, None)))
+    assert(key.epoch(Seq(Numbered(30, 20, 2)), 2).rows == Seq(EmittedRow(30, None)))
   }
 
-  private def drawRules(random: Random): SequenceRules = {
+  private def randomRules(random: Random): SequenceRules = {
     val isDense = random.nextBoolean()
     SequenceRules(
       isDense,
@@ -110,8 +111,8 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  /** Rows near their order, some twice, some never, in epochs with times. */
-  private def drawEpochs(random: Random, rules: SequenceRules): Seq[(Seq[Numbered], Long)] = {
+  /** Rows almost in order, some duplicated or missing, in epochs with times. */
+  private def randomEpochs(random: Random, rules: SequenceRules): Seq[(Seq[Numbered], Long)] = {
     val count = random.between(1, 120)
     val step = if (rules.isDense) 1 else 7
     val numbers = (1L to count.toLong).map(_ * step)
@@ -142,20 +143,22 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  private def checkOrder(found: Seq[HandedOn]): Unit =
-    found.zip(found.drop(1)).foreach { case (before, after) =>
+  private def checkOrder(emitted: Seq[EmittedRow]): Unit =
+    emitted.zip(emitted.drop(1)).foreach { case (before, after) =>
       assert(before.number < after.number)
       after.gapAfter.foreach(number => assert(number == before.number))
     }
 
-  /** All that came is handed on, held, or counted. */
+  /** Every row that arrived is emitted, held or counted as dropped. */
   private def checkNothingLost(
       key: Key,
       epochs: Seq[(Seq[Numbered], Long)],
-      found: Seq[HandedOn]
+      emitted: Seq[EmittedRow]
   ): Assertion = {
-    val came = epochs.map(_._1.size).sum
-    assert(!key.isWhole || found.size + key.heldNumbers.size + key.progress.dropped == came)
+    val arrived = epochs.map(_._1.size).sum
+    assert(
+      !key.hasNotFailed || emitted.size + key.heldNumbers.size + key.progress.dropped == arrived
+    )
   }
 
   private def dense(number: Long, atMs: Long): Numbered = Numbered(number, number - 1, atMs)
@@ -167,18 +170,18 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
       case MustFail(id)               => Left(id)
     }
 
-  /** A key that is run epoch by epoch; one that has failed stays as it was before. */
+  /** A key that is run epoch by epoch. A failed epoch is undone. */
   final private class Key(rules: SequenceRules) {
     var progress: KeyProgress = KeyProgress.begun(rules)
     private var rows = mutable.Map.empty[Long, Numbered]
-    var touched, failures = 0
+    var accesses, failures = 0
 
-    def isWhole: Boolean = failures == 0
+    def hasNotFailed: Boolean = failures == 0
     def heldNumbers: Seq[Long] = rows.keys.toSeq.sorted
 
     def epoch(input: Seq[Numbered], nowMs: Long): EpochResult = epoch(input, nowMs, input.size)
 
-    /** Rows from `cutAt` on are in flight at first. */
+    /** Rows from `cutAt` on are in flight first. */
     def epoch(input: Seq[Numbered], nowMs: Long, cutAt: Int): EpochResult = {
       val kept = rows.clone()
       val before = copied
@@ -210,33 +213,33 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
         () => hasInFlight,
         () => "k"
       )
-      val found = mutable.Buffer.empty[HandedOn]
-      while (run.advance()) found += HandedOn(run.row.number, run.gapBefore.map(_.after))
+      val emitted = mutable.Buffer.empty[EmittedRow]
+      while (run.advance()) emitted += EmittedRow(run.row.number, run.gapBefore.map(_.after))
       run.dueMs.foreach(due => assert(due > nowMs))
       assert(run.dueMs.isDefined == (rules.timeoutMs.isDefined && rows.nonEmpty))
       assert(progress.held == rows.size)
       progress.prune()
-      EpochResult(found.toSeq, run.newlyDropped, run.newGaps, run.isOverdue)
+      EpochResult(emitted.toSeq, run.newlyDropped, run.newGaps, run.isOverdue)
     }
 
     private def copied: KeyProgress = {
-      val of = progress
-      import of._
+      val current = progress
+      import current._
       new KeyProgress(last, held, lowest, awaited, highest, dropped, gaps, timerMs, marks)
     }
 
     private object store extends HeldRows[Numbered] {
       override def put(number: Long, row: Numbered): Unit = {
-        touch(())
+        access(())
         require(rows.put(number, row).isEmpty)
       }
-      override def has(number: Long): Boolean = touch(rows.contains(number))
-      override def get(number: Long): Numbered = touch(rows(number))
+      override def has(number: Long): Boolean = access(rows.contains(number))
+      override def get(number: Long): Numbered = access(rows(number))
       override def remove(number: Long): Unit = {
-        touch(())
+        access(())
         require(rows.remove(number).isDefined)
       }
-      override def numbers: Iterator[Long] = touch(rows.keys.toSeq.iterator)
+      override def numbers: Iterator[Long] = access(rows.keys.toSeq.iterator)
     }
 
     private object reading extends SequencedRows[Numbered] {
@@ -245,9 +248,9 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
       override def since(row: Numbered): Long = row.atMs
     }
 
-    private def touch[A](of: A): A = {
-      touched += 1
-      of
+    private def access[A](value: A): A = {
+      accesses += 1
+      value
     }
   }
 }

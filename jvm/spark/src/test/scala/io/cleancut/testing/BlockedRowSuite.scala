@@ -9,7 +9,7 @@ import io.cleancut.testkit.{ManualClock, TestDirectory}
 
 class BlockedRowSuite extends AnyFunSuite {
 
-  /** Each wait takes as long as it says; `during` is called in each. */
+  /** Advances by each sleep, and calls `during` in each. */
   final private class Steps(during: Int => Unit) extends ManualClock {
     var waits = 0
     override def sleep(duration: Long, unit: TimeUnit): Unit = {
@@ -19,7 +19,7 @@ class BlockedRowSuite extends AnyFunSuite {
     }
   }
 
-  test("a row that comes tells so, and waits until it is released") {
+  test("a row reports that it is reached, and waits until it is released") {
     TestDirectory.use("block") { root =>
       val clock = new Steps(wait => {
         assert(Files.exists(root.resolve("reached")))
@@ -29,11 +29,11 @@ class BlockedRowSuite extends AnyFunSuite {
       assert(BlockedRow.await(root.toString, 1000L, clock) == "")
       assert(clock.waits == 3)
       assert(BlockedRow.await(root.toString, 1000L, clock) == "")
-      assert(clock.waits == 3, "a block that is released holds nobody")
+      assert(clock.waits == 3, "a released block blocks no row")
     }
   }
 
-  test("a row that nobody releases fails in time, and names its block") {
+  test("a row that is not released times out with an error that names its block") {
     TestDirectory.use("block") { root =>
       val clock = new Steps(_ => ())
       val failed = intercept[TimeoutException](BlockedRow.await(root.toString, 1000L, clock))

@@ -25,7 +25,7 @@ import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.e2e.StoredState
 import io.cleancut.testkit.{Draws, LoadedStores, LongTest, SmallQueries, TestDirectory}
 
-/** A row that is counted; a price may have more digits than a long. */
+/** An input row. A price may have more digits than a long. */
 final case class Sale(
     shop: Option[Long],
     at: Timestamp,
@@ -35,9 +35,9 @@ final case class Sale(
 )
 
 /**
- * Streaming aggregations with the plan of [[AggregationRule]] beside Spark's own, on Cleancut's
- * provider and on RocksDB: each epoch has the same rows and the end the same state, to the last bit
- * of a double, whether the switch is on, off, or turned at a restart.
+ * Compares streaming aggregations with the plan of [[AggregationRule]] to Spark's own, on
+ * Cleancut's provider and on RocksDB. Each epoch has the same rows and the end the same state, to
+ * the last bit of a double, whether the rule is enabled, disabled, or changed at a restart.
  */
 class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
   import MergedAggregationSuite._
@@ -62,12 +62,12 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
     format <- Seq(1, 2)
     compiled <- Seq(false, true)
   } {
-    val of = if (query eq inWindows) "windows" else "keys"
+    val grouping = if (query eq inWindows) "windows" else "keys"
     val how = if (compiled) "compiled" else "interpreted"
-    // A compiled one takes twenty seconds.
-    val isUsual = Usual.contains((mode, of, format, compiled))
+    // A compiled test takes twenty seconds.
+    val isUsual = Usual.contains((mode, grouping, format, compiled))
     val tags = if (isUsual) Nil else Seq(LongTest)
-    test(s"aggregation of $of, mode $mode, format $format, $how", tags: _*) {
+    test(s"aggregation of $grouping, mode $mode, format $format, $how", tags: _*) {
       val confs = Map(
         "spark.sql.streaming.aggregation.stateFormatVersion" -> format.toString,
         "spark.sql.codegen.wholeStage" -> compiled.toString,
@@ -78,15 +78,15 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
       }
       val (_, sparks) = runs.last
       assert(sparks.epochs.values.map(_.size).sum > 20 && sparks.state.values.flatten.nonEmpty)
-      for ((name, found) <- runs) {
-        assert(found.epochs == sparks.epochs, name)
-        assert(found.state == sparks.state, name)
+      for ((name, result) <- runs) {
+        assert(result.epochs == sparks.epochs, name)
+        assert(result.state == sparks.state, name)
       }
-      val merged = runs.map { case (name, found) => name -> found.plans.map(mergers) }.toMap
+      val merged = runs.map { case (name, result) => name -> result.plans.map(mergers) }.toMap
       assert(merged("on") == Seq.fill(Steps)(1))
       assert(merged("turned") == Seq.tabulate(Steps)(_ % 2))
       assert(merged("off") ++ merged("RocksDB") == Seq.fill(2 * Steps)(0))
-      // Partial before the exchange, and merging behind it.
+      // A partial one before the exchange, and a merging one after it.
       assert(runs.head._2.plans.map(aggregations) == Seq.fill(Steps)(2))
       assert(sparks.plans.map(aggregations) == Seq.fill(Steps)(4))
     }
@@ -95,11 +95,11 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
   for {
     (what, query) <- Seq[(String, DataFrame => DataFrame)](
       "of all rows" -> (_.agg(functions.head, functions.tail: _*)),
-      "that keeps objects" -> (_.groupBy("shop")
+      "with object state" -> (_.groupBy("shop")
         .agg(count("*"), sort_array(collect_set("amount")))),
-      "that is sorted" -> (_.groupBy("shop").agg(max(col("amount").cast("string"))))
+      "with sorting" -> (_.groupBy("shop").agg(max(col("amount").cast("string"))))
     )
-  } test(s"an aggregation $what keeps Spark's plan") {
+  } test(s"an aggregation $what keeps the plan of Spark") {
     val mode = OutputMode.Update()
     val ours = run(Map(Provider -> Cleancut), _ => true, mode, query)
     val theirs = run(Map(Provider -> RocksDb), _ => true, mode, query)
@@ -108,7 +108,7 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(ours.plans.forall(_.exists(_.isInstanceOf[StateStoreRestoreExec])))
   }
 
-  test("a grouping of coalesced input keeps its exchange, and its groups at a restart") {
+  test("a grouping of coalesced input keeps its exchange, and its groups after a restart") {
     TestDirectory.use("cleancut-aggregation") { root =>
       val session = spark.newSession()
       session.conf.set(Provider, Cleancut)
@@ -117,7 +117,7 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
       val plans = for ((partitions, step) <- Seq(1, 2).zipWithIndex) yield {
         source.addData(sales(step))
         val counts = source.toDF().coalesce(partitions).groupBy("shop").count()
-        taken(counts, OutputMode.Update(), root, epochs)
+        runEpochs(counts, OutputMode.Update(), root, epochs)
       }
       val exchanged = plans.map { plan =>
         val merger = plan.collectFirst { case merged: MergedRestoreExec => merged }
@@ -137,7 +137,7 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  /** Starts the query anew for each step, with the switch as it is then. */
+  /** Restarts the query for each step, with its setting of the rule. */
   private def run(
       confs: Map[String, String],
       merged: Int => Boolean,
@@ -151,12 +151,12 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
     val plans = for (step <- 0 until Steps) yield {
       session.conf.set(Switch, merged(step))
       source.addData(sales(step))
-      taken(query(source.toDF().coalesce(1)), mode, root, epochs)
+      runEpochs(query(source.toDF().coalesce(1)), mode, root, epochs)
     }
     Run(epochs.toMap, StoredState.read(session, root), plans)
   }
 
-  private def taken(
+  private def runEpochs(
       result: DataFrame,
       mode: OutputMode,
       root: Path,
@@ -186,7 +186,7 @@ object MergedAggregationSuite {
   private val Seed = 4711
   private val Steps = if (Draws.areAll) 4 else 2
 
-  /** The last is what the others are compared with. */
+  /** The others are compared with the last one. */
   private val Variants = Seq[(String, String, Int => Boolean)](
     ("on", Cleancut, _ => true),
     ("turned", Cleancut, _ % 2 == 1),
@@ -194,7 +194,7 @@ object MergedAggregationSuite {
     ("RocksDB", RocksDb, _ => true)
   )
 
-  /** What a query gave, and how its last epoch of each step was planned. */
+  /** A query's output and state, with the plan of the last epoch of each step. */
   final private case class Run(
       epochs: Map[Long, Seq[String]],
       state: Map[String, Seq[String]],
@@ -206,7 +206,10 @@ object MergedAggregationSuite {
       .groupBy(window(col("at"), "4 seconds", "2 seconds"), col("shop"))
       .agg(functions.head, functions.tail: _*)
 
-  /** Buffers that begin with zero, with null and with more; ones that depend on the order. */
+  /**
+   * Functions whose buffers begin with zero, with null or with other values, or depend on the
+   * order.
+   */
   private def functions: Seq[Column] = Seq(
     count("*"),
     count("shop"),

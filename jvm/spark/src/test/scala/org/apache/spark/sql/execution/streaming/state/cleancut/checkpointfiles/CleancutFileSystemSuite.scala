@@ -18,7 +18,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, S3TestStore}
 import io.cleancut.testkit.{ProxiedServer, S3Server}
 
-/** Hadoop's view of a bucket, in the words of Hadoop's own callers. */
+/** Hadoop's view of a bucket, through Hadoop's API. */
 class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
   private var store: ObjectStore = _
   private val runs = new AtomicInteger
@@ -56,7 +56,7 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
     }
     .toSeq
 
-  test("a file is read from any place in it") {
+  test("a file is read from any position") {
     val body = Clock.System.randomBytes(9 << 20)
     store.put(ObjectKey("a/b"), body)
     Using.resource(files.open(below("a/b"))) { in =>
@@ -71,7 +71,7 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
     intercept[FileNotFoundException](files.open(below("c")))
   }
 
-  test("a directory is there as long as something lies below it") {
+  test("a directory exists as long as there is an object below it") {
     put("a", "d/1", "d/e/2")
     val file = files.getFileStatus(below("d/1"))
     assert(file.isFile && file.getLen == 3 && file.getModificationTime > 0)
@@ -86,47 +86,49 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
     assert(!files.exists(below("d")))
   }
 
-  test("patterns find what they match") {
+  test("patterns match names") {
     put("a/1.cut", "a/2.cut", "a/2.seg", "b/3.cut")
-    val found = files.globStatus(below("*/*.cut")).map(_.getPath)
-    assert(found.toSeq == Seq("a/1.cut", "a/2.cut", "b/3.cut").map(below))
+    val matched = files.globStatus(below("*/*.cut")).map(_.getPath)
+    assert(matched.toSeq == Seq("a/1.cut", "a/2.cut", "b/3.cut").map(below))
     assert(files.globStatus(below("c/*")).isEmpty)
   }
 
-  test("the partitions of an operator are directories, as Spark's reader of state wants them") {
+  test(
+    "the partitions of an operator are listed as directories, as Spark's state reader requires"
+  ) {
     put("state/0/_metadata/metadata", "state/0/0/_metadata/schema", "state/1/_metadata/metadata")
     for (partition <- 0 to 11) put(s"cleancut/stores/0/$partition/default/1.base")
     put("cleancut/stores/1/0/left/1.base", "cleancut/stores/1/0/right/1.base")
     assert(names(below("state/0")).toSet == Set("_metadata/") ++ (0 to 11).map(i => s"$i/"))
     assert(names(below("state/1")) == Seq("0/", "_metadata/"))
     assert(names(below("state/0/7")) == Nil && !files.exists(below("state/0/12")))
-    // A directory of that name elsewhere has none.
+    // A directory of the same name elsewhere has none.
     put("other/state/0/x")
     assert(names(below("other/state/0")) == Seq("x"))
   }
 
-  test("a filter asks about what it is shown without a request") {
+  test("a filter gets the status of a listed path without a request") {
     put("state/0/_metadata/metadata")
     for (partition <- 0 to 99) put(s"cleancut/stores/0/$partition/default/1.base")
     val opened = files
     val before = proxy.requests.size
-    val found = opened.listStatus(
+    val matched = opened.listStatus(
       below("state/0"),
       (path: Path) => opened.getFileStatus(path).isDirectory && path.getName != "_metadata"
     )
-    // Two listings of one level, and one of the cuts.
-    assert(found.length == 100 && proxy.requests.size - before == 3)
+    // Two listings of one level, and one listing of the cuts.
+    assert(matched.length == 100 && proxy.requests.size - before == 3)
   }
 
-  test("names with characters that Hadoop, URIs or shells give a meaning are listed and read") {
+  test("names with special characters of Hadoop, URIs or shells are listed and read") {
     val odd = Seq("with space", "12:30", "a+b", "@x", ".hidden", "a%20b", "a#b?c")
     odd.foreach(name => put(s"$name/x"))
-    val found = files.listStatus(location).map(_.getPath)
-    assert(found.map(_.getName).toSet == odd.toSet)
-    found.foreach(path => assert(files.listStatus(path).map(_.getPath.getName).toSeq == Seq("x")))
+    val matched = files.listStatus(location).map(_.getPath)
+    assert(matched.map(_.getName).toSet == odd.toSet)
+    matched.foreach(path => assert(files.listStatus(path).map(_.getPath.getName).toSeq == Seq("x")))
   }
 
-  test("whatever would write is refused, and says how it could be done") {
+  test("writes are refused, with an error that names the alternative") {
     put("a/1")
     val path = below("a/1")
     val writes = Seq[(String, FileSystem => Any)](
@@ -147,7 +149,7 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
     assert(names(location) == Seq("a/"))
   }
 
-  test("paths of other places are refused") {
+  test("paths of other buckets and schemes are refused") {
     intercept[IllegalArgumentException](files.getFileStatus(new Path("s3://other/a")))
     val thrown = intercept[Exception](new Path("s3:///a").getFileSystem(conf))
     assert(thrown.getMessage.contains("not the name of a bucket"))

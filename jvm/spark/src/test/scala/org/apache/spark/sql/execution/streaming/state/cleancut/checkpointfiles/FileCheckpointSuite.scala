@@ -31,14 +31,14 @@ import io.cleancut.objectstore.ObjectKey
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 
-/** A checkpoint location on a file system of Hadoop, as Spark sees it through the file manager. */
+/** A checkpoint location on a Hadoop file system, through Spark's file manager. */
 abstract class FileCheckpointContract
     extends AnyFunSuite
     with BeforeAndAfterAll
     with BeforeAndAfterEach {
   private var count = 0
 
-  /** Where checkpoints are made, with its scheme. */
+  /** The directory of the checkpoints, with its scheme. */
   protected def home: Path
 
   private def checkpoint = new Path(home, s"q$count")
@@ -62,7 +62,7 @@ abstract class FileCheckpointContract
     new CleancutCheckpointFileManager(path, conf)
   }
 
-  /** What Spark does at the start of a query, before it reads anything. */
+  /** Does what Spark does at the start of a query, before it reads anything. */
   private def start(cuts: String = "auto"): CheckpointFileManager = {
     assert(manager(checkpoint, cuts).createCheckpointDirectory() == checkpoint)
     val log = manager(commits, cuts)
@@ -98,7 +98,7 @@ abstract class FileCheckpointContract
     assert(archive.cuts.create(Cut(epoch, run, id, 0, text, "offsets", stores, Map.empty)))
   }
 
-  /** The entry of an epoch, which is there before its cut. */
+  /** Creates the entry of an epoch, which precedes its cut. */
   private def writeOffsets(epoch: Long): Unit =
     fileSystem.create(new Path(checkpoint, s"offsets/$epoch")).close()
 
@@ -114,7 +114,7 @@ abstract class FileCheckpointContract
   private def listed(log: CheckpointFileManager): Set[String] =
     log.list(commits).map(_.getPath.getName).filterNot(_.startsWith(".")).toSet
 
-  test("without the key and without cuts it is what Spark has, and nothing of ours is made") {
+  test("without the key and without cuts the checkpoint is as Spark's own") {
     for (cuts <- Seq("auto", "false")) {
       val log = start(cuts)
       write(log, 0, "entry 0")
@@ -124,7 +124,7 @@ abstract class FileCheckpointContract
     }
   }
 
-  /** What a run does that has taken the ownership. */
+  /** Does what a run does after it became the owner. */
   private def begin(): Unit = {
     val cut = archive.cuts.last()
     val begun =
@@ -132,19 +132,19 @@ abstract class FileCheckpointContract
     FileCheckpoint.prepare(checkpoint, archive, new Configuration)(begun)
   }
 
-  test("the entry of a cut whose driver died before it wrote it is written by the next owner") {
+  test("the next owner writes the entry of a cut if the previous driver died before it did") {
     cut(6, "v1 of 6")
     cut(7, "v1 of 7")
-    // Not by a run that owns nothing yet: its predecessor may still be about to write it.
+    // A run that is not the owner yet does not, because its predecessor may still do.
     assert(listed(start()) == Set.empty)
     begin()
     assert(listed(start()) == Set("7") && read(7).contains("v1 of 7"))
-    // Once more, since a driver may die at once.
+    // Once more, because a driver may die at any time.
     begin()
     assert(listed(start("true")) == Set("7"))
   }
 
-  test("an entry that is there already stays, and so do those of before the first cut") {
+  test("existing entries are kept, also those before the first cut") {
     val log = start()
     (0L to 2L).foreach(epoch => write(log, epoch, s"level 0, $epoch"))
     cut(3, "v1 of 3")
@@ -158,7 +158,7 @@ abstract class FileCheckpointContract
       out.write(text.getBytes(UTF_8))
     }
 
-  test("a lost file with the id of the query is missed before Spark makes another one") {
+  test("a lost file with the ID of the query is detected before Spark creates another one") {
     cut(3, "v1 of 3", queryId = Some("abc"))
     val lost = errorOf(start())
     assert(lost.errorId == "CLEANCUT_METADATA_MISSING" && lost.getMessage.contains("abc"))
@@ -174,7 +174,7 @@ abstract class FileCheckpointContract
     }
   }
 
-  test("a start is refused where the offset log ends before the last cut") {
+  test("a start is refused if the offset log ends before the last cut") {
     cut(3, "v1 of 3")
     cut(4, "v1 of 4")
     start()
@@ -190,7 +190,7 @@ abstract class FileCheckpointContract
     assert(read(4).contains("v1 of 4"))
   }
 
-  test("an entry of the offset log that is missing is an error that names it") {
+  test("a missing entry of the offset log is an error that names it") {
     val files = HadoopStore.open(checkpoint, new Configuration, Clock.System)
     val logs = new CheckpointLogs(checkpoint.toString, files, CutRetention(100))
     files.put(ObjectKey("offsets/6"), "v1".getBytes(UTF_8))
@@ -200,7 +200,7 @@ abstract class FileCheckpointContract
     assert(missing.getMessage.contains(s"$checkpoint/offsets/7"))
   }
 
-  test("a checkpoint with cuts is refused where the key turns them off, and the key is named") {
+  test("a checkpoint with cuts is refused if the key disables them, and the key is named") {
     cut(4, "v1 of 4")
     val error = errorOf(start("false"))
     assert(error.getErrorId == "CLEANCUT_CUTS_REQUIRED")
@@ -209,7 +209,7 @@ abstract class FileCheckpointContract
     assert(read(4).isEmpty)
   }
 
-  test("a driver without cuts stops where another has begun to commit by cuts") {
+  test("a driver without cuts stops after another has begun to commit by cuts") {
     val log = start()
     write(log, 0, "entry 0")
     cut(1, "v1 of 1")
@@ -217,14 +217,14 @@ abstract class FileCheckpointContract
     assert(error.getErrorId == "CLEANCUT_FENCED" && read(1).isEmpty)
   }
 
-  test("an entry is written when its epoch is committed, and by whomever, once") {
+  test("an entry is written once when its epoch is committed, by any driver") {
     val plain = manager(new Path(checkpoint, "other"), "false")
     val cutting = new Committing(epoch => cut(epoch, s"v1 of $epoch"))
     val files = new CutCommits(commits, plain, cutting)
     files.mkdirs(commits)
     write(files, 0, "v1 of 0")
     assert(read(0).contains("v1 of 0") && archive.cuts.epochs() == Seq(0L))
-    // Another driver's roll-forward comes between the cut and its entry.
+    // Another driver rolls forward between the cut and its entry.
     val overtaken = new CutCommits(
       commits,
       plain,
@@ -243,10 +243,10 @@ abstract class FileCheckpointContract
     assert(errorOf(write(foreign, 2, "v1 of 2")).getErrorId == "CLEANCUT_FENCED")
   }
 
-  test("nothing is written where the epoch is not committed, or what is written is given up") {
+  test("nothing is written if the epoch is not committed, or if the entry is cancelled") {
     start("true")
     val log = manager(commits, "true")
-    // This is no query's driver.
+    // This process is no query's driver.
     val error = errorOf(write(log, 0, "entry 0"))
     assert(error.getErrorId == "CLEANCUT_COORDINATOR_UNREACHABLE")
     val out = log.createAtomic(entry(0), overwriteIfPossible = false)
@@ -256,7 +256,9 @@ abstract class FileCheckpointContract
     assert(read(0).isEmpty && archive.cuts.epochs() == Nil)
   }
 
-  test("the start of a query with cuts leaves nothing of its probe, and asks for the key's sense") {
+  test(
+    "a start with cuts deletes the objects of its probe, and refuses invalid values of the key"
+  ) {
     start("true")
     val left = fileSystem.listStatus(new Path(checkpoint, "cleancut")).map(_.getPath.getName).toSet
     assert(left == Set(".cleancut-pending"))
@@ -274,7 +276,7 @@ abstract class FileCheckpointContract
   }
 }
 
-/** On a local disk. */
+/** A local disk. */
 class FileCheckpointSuite extends FileCheckpointContract {
   private lazy val directory = Files.createTempDirectory("file-checkpoint")
 
@@ -284,7 +286,7 @@ class FileCheckpointSuite extends FileCheckpointContract {
   override protected def afterAll(): Unit = TestDirectory.delete(directory)
 }
 
-/** On HDFS. */
+/** HDFS. */
 class HdfsCheckpointSuite extends FileCheckpointContract {
   private lazy val directory = Files.createTempDirectory("hdfs-checkpoint")
   private lazy val cluster = {

@@ -22,7 +22,7 @@ import io.cleancut.objectstore.{
 }
 import io.cleancut.testkit.{Fault, HttpMessage, ManualClock, ProxiedServer, S3Server}
 
-/** What is left of processes that were killed goes at a later start of the query. */
+/** Remains of killed processes are deleted at a later start of the query. */
 class LeftoversSuite extends AnyFunSuite with ProxiedServer {
   private var store: ObjectStore = _
   private val location = s"s3://${S3Server.Bucket}/swept/q"
@@ -50,7 +50,7 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
   private def isUploadList(request: HttpMessage): Boolean =
     request.method == "GET" && request.target.contains("uploads")
 
-  test("a day later it is gone, and what is complete stays") {
+  test("a day later remains are deleted, and complete objects are kept") {
     Seq("a", "probe-1/plain").foreach(name => store.put(ObjectKey(name), Array(1)))
     begin("b")
     new Leftovers(store, Clock.System).run()
@@ -59,21 +59,21 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
     assert(listed == Set("a") && countUnfinished() == 0)
   }
 
-  test("what is younger than that may still be written") {
+  test("younger uploads are kept, because they may still be in progress") {
     store.put(ObjectKey("probe-2/plain"), Array(1))
     begin("c")
     new Leftovers(store, Later(Leftovers.MinAgeMs - 60000)).run()
     assert(listed("probe-2/plain") && countUnfinished() == 1)
   }
 
-  test("a query that runs for long looks once a day, and below its own root only") {
+  test("a long-running query checks once a day, and only below its root") {
     val clock = new ManualClock {
       private val startMs = Clock.System.wallMs()
       override def wallMs(): Long = startMs + super.wallMs()
     }
     val root = new RootedStore(store, "own/")
-    def upload(of: ObjectStore, name: String) =
-      of.upload(ObjectKey(name), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
+    def upload(store: ObjectStore, name: String) =
+      store.upload(ObjectKey(name), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
     val leftovers = new Leftovers(root, clock)
     upload(root, "segments/a")
     upload(store, "others/a")
@@ -89,7 +89,7 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
     assert(countUnfinished() == 1)
   }
 
-  test("a query starts although uploads cannot be listed, and is told at once") {
+  test("a query starts although uploads cannot be listed, and logs a warning immediately") {
     proxy.reset()
     val refusals = Seq(Fault.Answer(403, "AccessDenied"), Fault.Answer(501, "NotImplemented"))
     for (refusal <- refusals) {
@@ -106,7 +106,7 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
   }
 }
 
-/** The system's clock in some time. */
+/** The system's clock with an offset. */
 final private case class Later(byMs: Long) extends Clock {
   override def wallMs(): Long = Clock.System.wallMs() + byMs
   override def monotonicNs(): Long = Clock.System.monotonicNs()

@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.Clock
 import io.cleancut.testkit.StoreOnDisk
 
-/** A log of Spark's in a bucket, for which a directory stands here. */
+/** A log of Spark in a bucket, which a directory represents. */
 class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
   private val offsets = new Path("s3://bucket/q/offsets")
   private val noted = mutable.Buffer.empty[(Long, String)]
@@ -46,23 +46,23 @@ class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
     requests - before
   }
 
-  test("an epoch takes one request: nothing is asked that the run knows") {
+  test("an epoch needs one request, because the run knows its entries") {
     val log = newLog()
     assert(!log.exists(offsets))
     add(log, 0, "zero")
     for (epoch <- 1 to 20) {
-      val asked = requestsOf {
+      val requests = requestsOf {
         assert(!log.exists(entry(epoch)))
         assert(read(log, epoch - 1).nonEmpty)
         add(log, epoch, s"epoch $epoch")
         assert(log.exists(entry(epoch)))
       }
-      assert(asked == requestsOf(add(log, s"other-$epoch", "")))
+      assert(requests == requestsOf(add(log, s"other-$epoch", "")))
     }
     assert(noted.map(_._1) == (0L to 20L) && noted.last._2 == "epoch 20")
   }
 
-  test("what was written long ago, or by another run, is looked up") {
+  test("old entries, and those of another run, are requested") {
     val first = newLog()
     names(first)
     for (epoch <- 0 to 9) add(first, epoch, s"epoch $epoch")
@@ -73,7 +73,7 @@ class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
     assert(second.exists(entry(9)) && read(second, 9) == "epoch 9")
   }
 
-  test("an entry that another run has written since the log was listed is there") {
+  test("an entry that another run has written after the listing exists") {
     val (first, second) = (newLog(), newLog())
     names(first)
     names(second)
@@ -81,7 +81,7 @@ class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
     assert(second.exists(entry(0)) && read(second, 0) == "of the first")
   }
 
-  test("one that another run has written behind those of this run is found by the create") {
+  test("an entry of another run after those of this run is detected by the create") {
     val (first, second) = (newLog(), newLog())
     names(first)
     add(first, 0, "of the first")
@@ -92,7 +92,7 @@ class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
     assert(read(first, 1) == "of the second")
   }
 
-  test("an entry that was deleted is gone") {
+  test("a deleted entry does not exist") {
     val log = newLog()
     names(log)
     add(log, 0, "zero")
@@ -101,7 +101,7 @@ class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
     intercept[java.io.FileNotFoundException](read(log, 0))
   }
 
-  test("an entry that stands for all before it is one of the log") {
+  test("a compact entry belongs to the log") {
     val log = newLog()
     names(log)
     add(log, "9.compact", "ten")

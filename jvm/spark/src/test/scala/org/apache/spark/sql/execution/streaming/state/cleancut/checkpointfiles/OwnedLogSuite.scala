@@ -20,7 +20,7 @@ import io.cleancut.format.Channels
 import io.cleancut.format.cut.{ChannelReport, Cut, RowsDigest, RunId}
 import io.cleancut.testkit.TestDirectory
 
-/** The log of offsets of a query that another driver may plan epochs of. */
+/** The offset log of a query whose epochs another driver may plan. */
 class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private var home: java.nio.file.Path = _
   private var hasOwner = true
@@ -29,10 +29,10 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private class TheGate extends QueryCommitter {
     private var done = Set.empty[String]
     override def begin(): Option[Begun] = begun
-    override def atStart(name: String)(act: Begun => Unit): Unit = begun.foreach { of =>
+    override def atStart(name: String)(act: Begun => Unit): Unit = begun.foreach { start =>
       val isNew = !done(name)
       done += name
-      if (isNew) act(of)
+      if (isNew) act(start)
     }
     override def checkOwner(): Unit =
       if (hasOwner) throw Errors.fenced("there", 1L, "run r2 on host")
@@ -80,7 +80,7 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   private val offsets = "v1\n{\"batchWatermarkMs\":0,\"batchTimestampMs\":5}\n{\"of\":7}"
 
-  private def behind(isAlone: Boolean): Option[Begun] = {
+  private def begunAfterCut(isAlone: Boolean): Option[Begun] = {
     val cut = Cut(0L, RunId(None, "r1", 1L), "t", 0L, "v1\n{}", offsets, Nil, Map.empty)
     Some(Begun(0L, Some(cut), generation = 1L, isAlone))
   }
@@ -88,10 +88,12 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private def withInFlightRows: Option[Begun] = {
     val rows = RowsDigest(1, 1)
     val channel = ChannelReport(StoreId(0L, 0, Channels.name(0)), rows, rows)
-    behind(isAlone = true).map(of => of.copy(cut = of.cut.map(_.copy(channels = Seq(channel)))))
+    begunAfterCut(isAlone = true).map { start =>
+      start.copy(cut = start.cut.map(_.copy(channels = Seq(channel))))
+    }
   }
 
-  test("an entry that a later owner has written ends its run with the owner's name") {
+  test("a run ends at an entry of a later owner, with an error that names the owner") {
     val late = log()
     assert(listed(late).isEmpty && !late.exists(entry(0)))
     val out = late.createAtomic(entry(0), overwriteIfPossible = false)
@@ -104,12 +106,12 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(read(0) == "of the owner")
   }
 
-  test("an owner that finds its entry there is told to start again, and goes on with it") {
+  test("an owner whose entry exists already must restart, and continues with the entry") {
     hasOwner = false
     val owner = log()
     assert(listed(owner).isEmpty)
     write(log(), 0, "of the run before")
-    // Spark asks first, and may be overtaken behind that.
+    // Spark checks first, and another run may write after that.
     for (step <- Seq[() => Any](() => owner.exists(entry(0)), () => write(owner, 0, "own"))) {
       val error = intercept[CleancutException](step())
       assert(
@@ -119,37 +121,37 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(listed(log()).contains("0") && read(0) == "of the run before")
   }
 
-  test("a run asks for no owner because of what it has listed or written itself") {
+  test("a run does not check the owner for entries that it has listed or written itself") {
     write(log(), 0, "before")
-    val own = log()
-    assert(listed(own) == Set("0"))
-    write(own, 1, "own")
-    assert(own.exists(entry(0)) && own.exists(entry(1)) && !own.exists(entry(2)))
+    val current = log()
+    assert(listed(current) == Set("0"))
+    write(current, 1, "own")
+    assert(current.exists(entry(0)) && current.exists(entry(1)) && !current.exists(entry(2)))
   }
 
-  test("the epoch behind the last cut is planned before Spark looks, if another may plan it") {
-    begun = behind(isAlone = false)
+  test("the epoch after the last cut is planned before Spark reads, if another run may plan it") {
+    begun = begunAfterCut(isAlone = false)
     val first = log()
     assert(first.exists(directory) && listed(first) == Set("1"))
     val Seq(version, metadata, source) = read(1).linesIterator.toSeq: @unchecked
     assert(version == "v1" && metadata.contains("batchTimestampMs") && source == "{\"of\":7}")
-    // Only once for each run.
-    begun = begun.map(of => of.copy(cut = of.cut.map(_.copy(epoch = 1L))))
+    // Once per run.
+    begun = begun.map(start => start.copy(cut = start.cut.map(_.copy(epoch = 1L))))
     assert(listed(first) == Set("1"))
   }
 
-  test("an entry of the other driver that comes first is what is run") {
+  test("an earlier entry of the other driver is run") {
     write(log(), 1, "of the other")
-    begun = behind(isAlone = false)
+    begun = begunAfterCut(isAlone = false)
     assert(listed(log()) == Set("1") && read(1) == "of the other")
   }
 
-  test("behind a run that has ended nothing is planned") {
-    begun = behind(isAlone = true)
+  test("nothing is planned after a run that has recorded its end") {
+    begun = begunAfterCut(isAlone = true)
     assert(listed(log()).isEmpty)
   }
 
-  test("an epoch without input is planned for in-flight rows, unless the run has one epoch only") {
+  test("an epoch without input is planned for in-flight rows, unless the run has only one epoch") {
     begun = withInFlightRows.map(_.copy(isSingleEpoch = true))
     assert(listed(log()).isEmpty)
     begun = withInFlightRows

@@ -24,13 +24,13 @@ class BaseFetchSuite extends AnyFunSuite {
       assert(decide(state, event) == expected)
     }
 
-  test("a fetch that is over has no further events") {
-    for (event <- Seq(Opened, Closed, Completed))
+  test("an ended fetch has no further events") {
+    for (event <- Seq(Opened, Closed, HasArrived))
       intercept[IllegalStateException](decide(Over, event))
     intercept[IllegalStateException](decide(Left, Opened))
   }
 
-  test("every order of events ends with the file kept or deleted, and stops once") {
+  test("every order of events ends once, with the file kept or deleted") {
     def run(state: BaseFetch, readers: Int, hasArrived: Boolean, effects: Seq[Effect]): Unit = {
       if (readers == 0) assert(effects.count(_ == Stop) == 1, effects)
       if (readers == 0 && hasArrived) assert(effects.contains(Keep) != effects.contains(Delete))

@@ -25,11 +25,11 @@ class CheckedInputSuite extends AnyFunSuite {
     in => in.readNBytes(17) ++ in.readAllBytes()
   )
 
-  test("bytes that have their checksum are passed on") {
+  test("bytes with a valid checksum are passed on") {
     ways.foreach(read => assert(read(open(bytes)).sameElements(bytes)))
   }
 
-  test("others are told of at their end, however they are read") {
+  test("other bytes are an error at the end, however they are read") {
     val flipped = bytes.updated(5000, (bytes(5000) ^ 4).toByte)
     for (read <- ways; others <- Seq(flipped, bytes.init, bytes :+ 0.toByte, bytes.take(0)))
       assert(intercept[EOFException](read(open(others))).getMessage == "others")

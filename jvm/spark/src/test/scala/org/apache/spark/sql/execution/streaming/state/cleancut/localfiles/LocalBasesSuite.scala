@@ -27,49 +27,49 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
   private val key = ObjectKey("a/segment")
   private val random = new Random(11)
 
-  test("what is asked for comes at once, the rest beside it, and both are right") {
+  test("requested pieces are fetched first and the rest in the background, both correctly") {
     val bytes = put(10 * PieceBytes + 17)
     val far = new Watched(store)
-    Using.resource(open(far, 5, bytes.length - 5L)) { found =>
+    Using.resource(open(far, 5, bytes.length - 5L)) { opened =>
       for (_ <- 0 until 200) {
         val from = random.nextInt(bytes.length - 5)
         val count = random.nextInt(Math.min(100000, bytes.length - 5 - from))
         assert(
-          take(found, from.toLong, count).sameElements(bytes.slice(5 + from, 5 + from + count))
+          take(opened, from.toLong, count).sameElements(bytes.slice(5 + from, 5 + from + count))
         )
       }
-      eventually(assert(found.areAvailable))
+      eventually(assert(opened.areAvailable))
       assert(far.ranges.size == 11, "each piece is fetched once")
     }
   }
 
-  test("the last piece is there before those between, which one reader does not wait for") {
+  test("the last piece is fetched before those between, which a reader of it does not wait for") {
     val bytes = put(8 * PieceBytes)
     val far = new Watched(store)
     far.block(from = PieceBytes.toLong)
-    Using.resource(open(far, 0, bytes.length.toLong)) { found =>
+    Using.resource(open(far, 0, bytes.length.toLong)) { opened =>
       far.unblock(from = 7L * PieceBytes)
-      assert(take(found, bytes.length - 9L, 9).sameElements(bytes.takeRight(9)))
-      assert(!found.areAvailable)
+      assert(take(opened, bytes.length - 9L, 9).sameElements(bytes.takeRight(9)))
+      assert(!opened.areAvailable)
       far.unblockAll()
-      eventually(assert(found.areAvailable))
+      eventually(assert(opened.areAvailable))
     }
   }
 
-  test("a base that was fetched is on the local disk for the next who opens it") {
+  test("a fetched base is on the local disk for the next reader") {
     val bytes = put(3 * PieceBytes)
     val far = new Watched(store)
     val bases = new LocalBases(() => local)
     for (_ <- 0 until 3)
       Using.resource(bases.open(far, name(1), place(0, bytes.length.toLong), threads, Bound)) {
-        found =>
-          eventually(assert(found.areAvailable))
-          assert(take(found, 0, bytes.length).sameElements(bytes))
+        opened =>
+          eventually(assert(opened.areAvailable))
+          assert(take(opened, 0, bytes.length).sameElements(bytes))
       }
     assert(far.ranges.size == 3 && bases.sizeBytes == bytes.length)
   }
 
-  test("one that was closed before it had come leaves nothing") {
+  test("a base that is closed before it was fetched leaves no file") {
     val bytes = put(8 * PieceBytes)
     val far = new Watched(store)
     far.block(from = 0)
@@ -80,37 +80,37 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     assert(bases.sizeBytes == 0)
   }
 
-  test("those that were used last stay within the bound, and who reads an older one reads on") {
+  test("the most recently used bases are kept within the limit, and evicted ones stay readable") {
     val bytes = put(4 * PieceBytes)
     val bases = new LocalBases(() => local)
-    def of(piece: Int) = {
+    def openPiece(piece: Int) = {
       val at = place(piece.toLong * PieceBytes, PieceBytes.toLong)
       bases.open(store, name(1, partition = piece), at, threads, 2L * PieceBytes)
     }
     val all = (0 until 4).map { piece =>
-      val found = of(piece)
-      eventually(assert(found.areAvailable))
-      found
+      val opened = openPiece(piece)
+      eventually(assert(opened.areAvailable))
+      opened
     }
     assert(bases.sizeBytes == 2L * PieceBytes && filesOf(local).size == 2)
-    for ((found, i) <- all.zipWithIndex)
-      assert(take(found, 0, 9).sameElements(bytes.slice(i * PieceBytes, i * PieceBytes + 9)))
+    for ((opened, i) <- all.zipWithIndex)
+      assert(take(opened, 0, 9).sameElements(bytes.slice(i * PieceBytes, i * PieceBytes + 9)))
     all.foreach(_.close())
   }
 
-  test("a piece that fails is an error for who asks, and comes when it is asked for again") {
+  test("a failed piece is an error for its reader, and is fetched by the next request") {
     val bytes = put(4 * PieceBytes)
     val far = new Watched(store)
     far.isBroken = true
-    Using.resource(open(far, 0, bytes.length.toLong)) { found =>
-      for (_ <- 0 until 3) intercept[IOException](take(found, 3L * PieceBytes, 10))
+    Using.resource(open(far, 0, bytes.length.toLong)) { opened =>
+      for (_ <- 0 until 3) intercept[IOException](take(opened, 3L * PieceBytes, 10))
       far.isBroken = false
-      for (piece <- 0 until 4) take(found, piece.toLong * PieceBytes, 10)
-      assert(found.areAvailable)
+      for (piece <- 0 until 4) take(opened, piece.toLong * PieceBytes, 10)
+      assert(opened.areAvailable)
     }
   }
 
-  test("a piece that arrived corrupted is fetched again, once for each reader") {
+  test("a corrupted piece is fetched again, once per reader") {
     val frame = base()
     store.put(key, frame.bytes)
     for ((corrupted, isRead) <- Seq(1 -> true, Int.MaxValue -> false)) {
@@ -133,7 +133,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     }
   }
 
-  test("two who open one base share what is fetched, and one of them may go before it has come") {
+  test("two readers share one fetch, and one of them may be closed before its end") {
     val bytes = put(4 * PieceBytes)
     val far = new Watched(store)
     far.block(from = 0)
@@ -150,7 +150,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     assert(far.ranges.size == 4)
   }
 
-  test("the end of a base is on its way before its beginning is there") {
+  test("the end of a base is requested before its beginning has arrived") {
     val bytes = put(8 * PieceBytes)
     val far = new Watched(store)
     far.block(from = 0)
@@ -160,7 +160,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     }
   }
 
-  test("a base that was written here need not be fetched, under whatever place it gets") {
+  test("a base that was written by this process is not fetched, whatever its place") {
     val bytes = put(2 * PieceBytes)
     val far = new Watched(store)
     val bases = new LocalBases(() => local)
@@ -172,18 +172,18 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     def opened(version: Long, offset: Long) =
       bases.open(far, name(version), place(offset, bytes.length.toLong), threads, Bound)
     written(1).keep()
-    for (offset <- Seq(0L, 77L)) Using.resource(opened(1, offset)) { found =>
-      assert(found.areAvailable && take(found, 9, 5000).sameElements(bytes.slice(9, 5009)))
+    for (offset <- Seq(0L, 77L)) Using.resource(opened(1, offset)) { opened =>
+      assert(opened.areAvailable && take(opened, 9, 5000).sameElements(bytes.slice(9, 5009)))
     }
     assert(far.ranges.isEmpty)
     written(2).drop()
     assert(filesOf(local).size == 1 && !bases.isHere(store.location, name(2)))
-    // One that has another length is not that base.
+    // A frame of another length is another base.
     Using.resource(bases.open(far, name(1), place(0, 9), threads, Bound))(take(_, 0, 9))
     assert(far.ranges.size == 1)
   }
 
-  test("of the bases of one store the last two are kept") {
+  test("the last two bases of each store are kept") {
     val bases = new LocalBases(() => local)
     for (version <- Seq(4L, 9L, 13L, 11L)) {
       val copy = bases.copyOf(store.location, name(version), Bound)
@@ -194,7 +194,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     assert(here == Seq(11L, 13L) && filesOf(local).size == 2)
   }
 
-  test("a base that is fetched ahead is here when that returns, or what was wrong is told") {
+  test("a prefetch returns when the base is on the local disk, or fails") {
     val bytes = put(5 * PieceBytes)
     val far = new Watched(store)
     val bases = new LocalBases(() => local)
@@ -205,12 +205,12 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     far.isBroken = false
     for (_ <- 0 until 2) bases.fetch(far, name(1), at, threads, Bound)
     assert(bases.isHere(store.location, name(1)) && far.ranges.size == 5)
-    // There is no room for this one.
+    // This one exceeds the limit.
     bases.fetch(far, name(2), at, threads, bytes.length - 1L)
     assert(far.ranges.size == 5)
   }
 
-  test("a copy that has no room on the disk is none, and what it copies goes on") {
+  test("a failed copy is discarded, and does not affect the upload") {
     val bases = new LocalBases(() => directory.resolve("is not there"))
     val copy = bases.copyOf(store.location, name(1), Bound)
     copy.write(new Array[Byte](100))
@@ -219,7 +219,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     assert(bases.sizeBytes == 0 && !bases.isHere(store.location, name(1)))
   }
 
-  test("a copy that is damaged is given up for the object") {
+  test("a damaged copy is replaced by the object") {
     val frame = base()
     store.put(key, frame.bytes)
     val bases = new LocalBases(() => local)
@@ -240,7 +240,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
       log.release()
       eventually(assert(filesOf(local).nonEmpty))
     }
-    // One that was cut short likewise.
+    // So is a truncated one.
     Files.write(filesOf(local).head, Array[Byte](1, 2, 3))
     assert(BaseFrame.open(frame.request, opened()).isDefined)
   }
@@ -273,9 +273,9 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     bytes
   }
 
-  private def take(found: FrameBytes, from: Long, count: Int): Array[Byte] = {
+  private def take(opened: FrameBytes, from: Long, count: Int): Array[Byte] = {
     val bytes = new Array[Byte](count)
-    found.read(from, bytes, count)
+    opened.read(from, bytes, count)
     bytes
   }
 }
@@ -288,12 +288,12 @@ object LocalBasesSuite {
 
   private val Rows = Seq.tabulate(2000)(i => Blob.of(i.toByte, (i >> 8).toByte, 7, 7, 7))
 
-  /** A store that is watched, and may keep readers of some ranges waiting. */
+  /** A store that records ranges, and can block readers of some. */
   private class Watched(under: ObjectStore) extends ForwardingStore(under) {
     val ranges = new ConcurrentLinkedQueue[Long]
     @volatile var isBroken = false
 
-    /** How many ranges are still changed on their way. */
+    /** The number of ranges still to be corrupted. */
     val corrupted = new AtomicInteger
     private var blockedFrom = Long.MaxValue
     private var blockedUntil = Long.MaxValue
@@ -320,7 +320,7 @@ object LocalBasesSuite {
           val changed = bytes.clone()
           changed(bytes.length / 2) = (changed(bytes.length / 2) ^ 1).toByte
           RangeResult.Found(changed)
-        case found => found
+        case opened => opened
       }
     }
   }

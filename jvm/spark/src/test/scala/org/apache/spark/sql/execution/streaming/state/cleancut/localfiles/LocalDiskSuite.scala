@@ -19,8 +19,8 @@ import io.cleancut.CleancutCheckpointFileManager
 import io.cleancut.testkit.TestDirectory
 
 /**
- * Files on a local disk are made without Hadoop's processes, and are what Spark's file manager
- * would have made: it is compared with what that makes, under several masks.
+ * Compares files on a local disk, which are created without Hadoop's processes, with those of
+ * Spark's file manager, under several masks.
  */
 class LocalDiskSuite extends AnyFunSuite {
   import LocalDiskSuite._
@@ -46,7 +46,7 @@ class LocalDiskSuite extends AnyFunSuite {
         PosixFilePermissions.toString(Files.getPosixFilePermissions(directory.resolve(name)))
       }
       assert(modes.distinct.size == 1)
-      val sums = Seq("ours", "theirs").map(of => directory.resolve(s".$of.delta.crc"))
+      val sums = Seq("ours", "theirs").map(name => directory.resolve(s".$name.delta.crc"))
       assert(sums.map(Files.readAllBytes(_).toSeq).distinct.size == 1)
       assert(sums.map(Files.getPosixFilePermissions(_)).distinct.size == 1)
       val read = manager.open(new Path(hadoopPath(directory), "ours.delta"))
@@ -55,16 +55,14 @@ class LocalDiskSuite extends AnyFunSuite {
     }
 
   for (mask <- Seq("022", "077", "000"))
-    test(
-      s"a directory is made with those that it lies in, as Spark's file manager does, mask $mask"
-    ) {
+    test(s"a directory is created with its parents, as by Spark's file manager, mask $mask") {
       val (directory, conf) = (temporary(), hadoopsOwn("fs.permissions.umask-mode" -> mask))
       val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
       val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
       val made = Seq[Path => Unit](local.mkdirs, manager.mkdirs).zipWithIndex.map {
         case (mkdirs, number) =>
           val root = directory.resolve(s"$number")
-          // Again, and beside what is there.
+          // Again, and next to an existing one.
           Seq("state/0/1", "state/0/1", "state/0/2").foreach { name =>
             mkdirs(new Path(hadoopPath(root), name))
           }
@@ -76,7 +74,7 @@ class LocalDiskSuite extends AnyFunSuite {
       assert(made.head.distinct.size == 1)
     }
 
-  test("a directory that many make at once is made, and a file in its place stays") {
+  test("a directory can be created concurrently, and a file with its name is kept") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
     val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
@@ -93,7 +91,7 @@ class LocalDiskSuite extends AnyFunSuite {
     assert(Files.readAllBytes(directory.resolve("file")).toSeq == Seq[Byte](1))
   }
 
-  test("a cancelled file leaves nothing, a closed one stays, and none is replaced") {
+  test("a cancelled file is deleted, a closed one is kept, and none is replaced") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
     val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
@@ -114,7 +112,7 @@ class LocalDiskSuite extends AnyFunSuite {
     assert(Files.readAllBytes(directory.resolve("1.delta")).sameElements(Array[Byte](1)))
   }
 
-  test("checksums are those of the file that is there, whoever made it") {
+  test("checksums match the existing file, whichever manager created it") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val theirs = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
     val ours = new CleancutCheckpointFileManager(hadoopPath(directory), conf)
@@ -122,17 +120,17 @@ class LocalDiskSuite extends AnyFunSuite {
     val sums = directory.resolve(".state.crc")
     write(theirs, path, 1, overwrites = false)
     intercept[FileAlreadyExistsException](write(ours, path, 2, overwrites = false))
-    assert(read(theirs, path) == 1 && Files.exists(sums), "that of a file that stays")
+    assert(read(theirs, path) == 1 && Files.exists(sums), "the file keeps its checksums")
     write(theirs, path, 2, overwrites = true)
     write(ours, path, 3, overwrites = true)
     assert(read(theirs, path) == 3 && read(ours, path) == 3 && Files.exists(sums))
     write(theirs, path, 4, overwrites = true)
     assert(read(ours, path) == 4)
-    // And one that went without its checksums.
+    // And a file that was deleted without its checksums.
     Files.delete(directory.resolve("state"))
     write(ours, path, 5, overwrites = false)
     assert(read(theirs, path) == 5)
-    // That of a local disk as most of Hadoop sees it checks them.
+    // Hadoop's usual view of a local disk checks them.
     val disk = new LocalFileSystem
     disk.initialize(directory.toUri, conf)
     Using.resource(disk.open(path))(in => assert(in.readAllBytes().forall(_ == 5)))
@@ -141,7 +139,7 @@ class LocalDiskSuite extends AnyFunSuite {
     assert(allNames(directory).toSet == Set("state", ".state.crc"))
   }
 
-  test("of many who make one file at a time one succeeds, and it has all of that one's bytes") {
+  test("of concurrent writers of one file one succeeds, and the file has all its bytes") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val path = new Path(hadoopPath(directory), "7")
     val threads = Executors.newFixedThreadPool(Writers)
@@ -165,25 +163,25 @@ class LocalDiskSuite extends AnyFunSuite {
     finally threads.shutdown()
   }
 
-  test("another manager, another file system and another scheme are asked") {
+  test("other managers, file systems and schemes are not replaced") {
     val directory = hadoopPath(temporary())
-    val own = hadoopsOwn()
-    val byContext = new FileContextBasedCheckpointFileManager(directory, own)
-    assert(LocalDisk.of(directory, byContext, own).isDefined)
-    val byFileSystem = new FileSystemBasedCheckpointFileManager(directory, own)
-    assert(LocalDisk.of(directory, byFileSystem, own).isEmpty)
-    val subclass = new FileContextBasedCheckpointFileManager(directory, own) {}
-    assert(LocalDisk.of(directory, subclass, own).isEmpty)
-    // That of the tests.
+    val unreplaced = hadoopsOwn()
+    val byContext = new FileContextBasedCheckpointFileManager(directory, unreplaced)
+    assert(LocalDisk.of(directory, byContext, unreplaced).isDefined)
+    val byFileSystem = new FileSystemBasedCheckpointFileManager(directory, unreplaced)
+    assert(LocalDisk.of(directory, byFileSystem, unreplaced).isEmpty)
+    val subclass = new FileContextBasedCheckpointFileManager(directory, unreplaced) {}
+    assert(LocalDisk.of(directory, subclass, unreplaced).isEmpty)
+    // The file system of the tests.
     assert(LocalDisk.of(directory, byContext, new Configuration).isEmpty)
-    assert(LocalDisk.of(new Path("hdfs://host/a"), byContext, own).isEmpty)
+    assert(LocalDisk.of(new Path("hdfs://host/a"), byContext, unreplaced).isEmpty)
   }
 
-  test("a store whose frames are made so is read by one whose are not, and the other way") {
-    val own = hadoopsOwnSettings
+  test("stores with and without this implementation read each other's frames") {
+    val unreplaced = hadoopsOwnSettings
     val setup = Providers.setup()
     for (version <- 0 until 6) {
-      val hadoop = if (version % 2 == 0) own else Map.empty[String, String]
+      val hadoop = if (version % 2 == 0) unreplaced else Map.empty[String, String]
       val provider = setup.copy(hadoop = hadoop).open()
       val store = provider.getStore(version.toLong)
       for (id <- 0 until version) assert(store.get(key(id.toLong)) == value(id.toLong))
@@ -203,7 +201,7 @@ object LocalDiskSuite {
   private val hadoopsOwnSettings: Map[String, String] =
     Map("fs.AbstractFileSystem.file.impl" -> "org.apache.hadoop.fs.local.LocalFs")
 
-  /** Hadoop's own local disk, which the tests' JVMs have replaced. */
+  /** Hadoop's local file system, which the tests' JVMs replace. */
   private def hadoopsOwn(more: (String, String)*): Configuration = {
     val conf = new Configuration
     (hadoopsOwnSettings ++ more).foreach { case (key, value) => conf.set(key, value) }

@@ -37,33 +37,33 @@ class RangeInputSuite extends AnyFunSuite with BeforeAndAfterAll {
     TestDirectory.delete(directory)
   }
 
-  private val modes = Seq("when it is due" -> None) ++
+  private val modes = Seq("on demand" -> None) ++
     Seq(1, 2, 50).map(pieces => s"$pieces ahead" -> Some((threads, pieces)))
 
   for ((name, ahead) <- modes) {
-    test(s"a range is read whole, with pieces of any size, each read $name") {
+    test(s"a range is read completely, with pieces of any size, each read $name") {
       for {
         pieceBytes <- Seq(1, 7, 100, 333, 5000)
         (offset, length) <- Seq((0L, 1000L), (13L, 500L), (999L, 1L), (500L, 500L), (3L, 0L))
       } {
         val in = new RangeInput(store, key, offset, length, pieceBytes, ahead)
-        val found = Using.resource(in)(_.readAllBytes())
-        assert(found.toSeq == bytes.slice(offset.toInt, (offset + length).toInt).toSeq)
+        val actual = Using.resource(in)(_.readAllBytes())
+        assert(actual.toSeq == bytes.slice(offset.toInt, (offset + length).toInt).toSeq)
         assert(in.read() == -1)
       }
     }
 
-    test(s"what is left of an object that was cut short is read, and no error, each read $name") {
+    test(s"a truncated object is read up to its end without error, each read $name") {
       val in = new RangeInput(store, key, 900L, 400L, 30, ahead)
       assert(in.readAllBytes().toSeq == bytes.drop(900).toSeq)
     }
 
-    test(s"an object that is gone is an error of the reader, each read $name") {
+    test(s"a missing object is an error of the reader, each read $name") {
       val in = new RangeInput(store, ObjectKey("none"), 0L, 400L, 30, ahead)
       intercept[FileNotFoundException](in.read())
     }
 
-    test(s"a failure comes in its place, each read $name") {
+    test(s"a failure is raised at its position, each read $name") {
       val broken = new ForwardingStore(store) {
         override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult =
           if (offset == 200L) throw new IOException("the third")
@@ -75,24 +75,24 @@ class RangeInputSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  test("so many pieces are on their way while one is taken, and no more") {
-    val asked = new ConcurrentLinkedQueue[Long]
+  test("the configured number of pieces is read ahead, and no more") {
+    val requested = new ConcurrentLinkedQueue[Long]
     val others = new CountDownLatch(2)
     val watched = new ForwardingStore(store) {
       override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
-        asked.add(offset)
+        requested.add(offset)
         if (offset > 0) others.countDown()
         super.getRange(key, offset, length)
       }
     }
     val in = new RangeInput(watched, key, 0L, 1000L, 100, Some((threads, 2)))
     assert(in.read() == (bytes.head & 0xff))
-    // Nobody has read so far.
+    // The reader has not reached them.
     assert(others.await(Patience.Seconds, SECONDS))
-    assert(asked.asScala.toSet == Set(0L, 100L, 200L))
+    assert(requested.asScala.toSet == Set(0L, 100L, 200L))
     in.readNBytes(99)
-    assert(asked.size == 3)
+    assert(requested.size == 3)
     in.read()
-    assert(in.readAllBytes().length == 899 && asked.size == 10)
+    assert(in.readAllBytes().length == 899 && requested.size == 10)
   }
 }

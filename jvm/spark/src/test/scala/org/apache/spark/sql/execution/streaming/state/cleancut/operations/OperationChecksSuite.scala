@@ -20,22 +20,22 @@ import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.conf.Keys
-import io.cleancut.e2e.WithCuts
+import io.cleancut.e2e.CutsSession
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{StepFileSystem, TestDirectory}
 
 /**
- * Offline operations that are refused before they change anything, or that need less than usual.
+ * Offline operations that are refused before they change anything, or have fewer preconditions.
  */
-class OperationChecksSuite extends AnyFunSuite with WithCuts {
+class OperationChecksSuite extends AnyFunSuite with CutsSession {
   override protected def master: String = "local[2]"
   override protected def partitions: Int = 2
 
   private lazy val session = {
-    val own = spark.asInstanceOf[SparkSession]
+    val sparkSession = spark.asInstanceOf[SparkSession]
     val key = s"fs.${StepFileSystem.Scheme}.impl"
-    own.sparkContext.hadoopConfiguration.set(key, classOf[StepFileSystem].getName)
-    own
+    sparkSession.sparkContext.hadoopConfiguration.set(key, classOf[StepFileSystem].getName)
+    sparkSession
   }
 
   /** A checkpoint with two epochs. */
@@ -75,7 +75,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
   private def clone(into: Path) =
     OfflineOperation.copy(OfflineSource.Last, CloneTarget(at(into), true))
 
-  test("a checkpoint that lacks a part is not converted, and the part is named") {
+  test("a checkpoint with a missing part is not converted, and the part is named") {
     inQuery { query =>
       val copy = query.resolveSibling("copy")
       val parts = Seq(
@@ -88,9 +88,12 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
         FileUtils.copyDirectory(query.toFile, copy.toFile)
         FileUtils.forceDelete(copy.resolve(part).toFile)
         val before = filesIn(copy)
-        for (of <- Seq(OfflineOperation.rescale(4), clone(query.resolveSibling("clone")))) {
-          val said = refusal(of.run(session, at(copy)))
-          assert(said.contains(named) || (part == "state" && said.contains("no stateful")), said)
+        for (operation <- Seq(OfflineOperation.rescale(4), clone(query.resolveSibling("clone")))) {
+          val message = refusal(operation.run(session, at(copy)))
+          assert(
+            message.contains(named) || (part == "state" && message.contains("no stateful")),
+            message
+          )
         }
         assert(filesIn(copy) == before)
         assert(!Files.exists(query.resolveSibling("clone")))
@@ -100,22 +103,20 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
     }
   }
 
-  test("a refusal does not take the ownership from a driver that has gone on") {
+  test("a refused operation does not take over from a driver that has continued") {
     inQuery { query =>
       val before = filesIn(query)
       val place = OfflinePlace.of(session, at(query), "rescale")
       val target = OfflineTarget(place, last = 0L, epoch = 1L, isNew = false)
-      val said = refusal {
-        OfflineRun.using(target, "rescale", OfflinePlace.newId())(_ =>
-          fail("it took the ownership")
-        )
+      val message = refusal {
+        OfflineRun.using(target, "rescale", OfflinePlace.newId())(_ => fail("became the owner"))
       }
-      assert(said.contains("epoch 1 has been committed meanwhile"))
+      assert(message.contains("epoch 1 has been committed meanwhile"))
       assert(filesIn(query) == before)
     }
   }
 
-  test("a checkpoint that cannot be written is cloned, and refused otherwise") {
+  test("a read-only checkpoint can be cloned, and other operations are refused") {
     inQuery { query =>
       val before = filesIn(query)
       def readOnly(body: => Assertion): Int = StepFileSystem.counting { (_, what) =>
@@ -136,14 +137,14 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
     }
   }
 
-  test("a checkpoint without cuts that cannot be written is not released") {
+  test("a read-only checkpoint without cuts is not released") {
     session.conf.set(Keys.Cuts.name, "false")
     try
       inQuery { query =>
         val before = filesIn(query)
         StepFileSystem.counting((_, _) => throw new IOException("Read-only file system")) {
-          val said = refusal(OfflineOperation.ToRocksDb.run(session, at(query)))
-          assert(said.contains("cannot be written"))
+          val message = refusal(OfflineOperation.ToRocksDb.run(session, at(query)))
+          assert(message.contains("cannot be written"))
           ()
         }
         assert(filesIn(query) == before)
@@ -151,7 +152,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
     finally session.conf.set(Keys.Cuts.name, "true")
   }
 
-  test("a clone may name the partitions that there are, and no provider that contradicts cuts") {
+  test("a clone accepts the existing number of partitions, and no provider that contradicts cuts") {
     inQuery { query =>
       val into = query.resolveSibling("clone")
       val same = clone(into).copy(partitions = Some(2)).run(session, at(query))
@@ -166,7 +167,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
     }
   }
 
-  test("a clone does not go where other files are, or where no file system is") {
+  test("a clone is refused in a directory with other files, or without a file system") {
     inQuery { query =>
       val file = Files.writeString(query.resolveSibling("file"), "text")
       val used = Files.createDirectory(query.resolveSibling("used"))

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 
 import org.scalatest.funsuite.AnyFunSuite
 
-/** Which offsets are those of Spark's Kafka source. */
+/** Recognition of the offsets of Spark's Kafka source. */
 class ReplayedInputSuite extends AnyFunSuite {
   private def offsets(json: String) = ReplayedInput.kafkaOffsets(json)
 
@@ -14,7 +14,7 @@ class ReplayedInputSuite extends AnyFunSuite {
     )
   }
 
-  test("offsets of other sources are not taken for those of Kafka") {
+  test("offsets of other sources are not recognized as Kafka's") {
     Seq(
       """{"logOffset":3}""",
       """{"channel":"/c","epoch":3,"attempt":"a"}""",

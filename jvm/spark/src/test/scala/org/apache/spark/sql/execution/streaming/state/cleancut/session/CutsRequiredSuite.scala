@@ -14,7 +14,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.objectstore.hadoop.HadoopStore
 
-/** A provider without the gate on a checkpoint whose epochs are committed by cuts. */
+/** A provider without commits by cuts on a checkpoint whose epochs are committed by cuts. */
 class CutsRequiredSuite extends AnyFunSuite {
   import Providers._
 
@@ -32,7 +32,7 @@ class CutsRequiredSuite extends AnyFunSuite {
     causes.collectFirst { case c: CleancutException => c }.getOrElse(throw thrown)
   }
 
-  test("it is refused to write, also from the beginning, and what to set is named") {
+  test("writes are refused, also at version 0, and the error names the key to set") {
     for (version <- Seq(0L, 1L)) {
       val files = setup()
       cut(files, 0)
@@ -46,14 +46,14 @@ class CutsRequiredSuite extends AnyFunSuite {
     }
   }
 
-  test("so it is where only the key asks for cuts") {
+  test("writes are refused if only the key enables cuts") {
     val files = setup().copy(confs = Map(Keys.Cuts.name -> "true"))
     val provider = files.open()
     assert(refusal(provider.getStore(0)).getErrorId == "CLEANCUT_CUTS_REQUIRED")
     provider.close()
   }
 
-  test("a run that has begun without cuts is not disturbed by those of another driver") {
+  test("a run that has begun without cuts is not affected by cuts of another driver") {
     val files = setup()
     val provider = files.open()
     assert(commit(provider, 0, 1L -> 10L) == 1)

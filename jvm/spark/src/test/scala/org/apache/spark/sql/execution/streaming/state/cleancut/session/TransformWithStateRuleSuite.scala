@@ -20,7 +20,7 @@ import org.apache.spark.sql.streaming._
 
 import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 
-/** A processor whose only use is to stand in a plan. */
+/** A processor for plans that are not run. */
 class Unused extends StatefulProcessorWithInitialState[Long, Long, Long, Long] {
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = ()
   override def handleInputRows(
@@ -31,7 +31,7 @@ class Unused extends StatefulProcessorWithInitialState[Long, Long, Long, Long] {
   override def handleInitialState(key: Long, state: Long, timers: TimerValues): Unit = ()
 }
 
-/** The rule on plans; `TransformWithStateSuite` runs queries. */
+/** Applies the rule to plans. `TransformWithStateSuite` runs queries. */
 class TransformWithStateRuleSuite extends AnyFunSuite with BeforeAndAfterAll {
   import TransformWithStateRuleSuite._
 
@@ -46,7 +46,7 @@ class TransformWithStateRuleSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   private def numbers: DataFrame = spark.range(3).toDF()
 
-  // Spark plans `transformWithState` for a batch here; what streams differs by this flag alone.
+  // Spark plans `transformWithState` for a batch here. A stream's plan differs only by this flag.
   private def scalaExec(
       withInitialState: Boolean,
       isStreaming: Boolean
@@ -150,7 +150,7 @@ class TransformWithStateRuleSuite extends AnyFunSuite with BeforeAndAfterAll {
       }
     }
 
-    test(s"$what stays on every other provider, and in batch queries") {
+    test(s"$what is not replaced with other providers, or in batch queries") {
       for (provider <- Seq(RocksDb, Foreign)) on(provider) {
         val plain = make(withInitialState, true)
         assert(TransformWithStateRule(plain) eq plain)
@@ -162,13 +162,13 @@ class TransformWithStateRuleSuite extends AnyFunSuite with BeforeAndAfterAll {
       }
     }
 
-    test(s"$what still answers as Spark's when its session turns to another provider") {
+    test(s"$what behaves as Spark's after its session is set to another provider") {
       val replaced = on(Cleancut)(TransformWithStateRule(make(withInitialState, true)))
       on(RocksDb)(validate(replaced))
       on(Foreign)(assertRefused(replaced))
     }
 
-    test(s"$what equals none of Spark's, and stays what it is through copies") {
+    test(s"$what does not equal Spark's, and copies keep its class") {
       on(Cleancut) {
         val plain = make(withInitialState, true)
         val replaced = TransformWithStateRule(plain)

@@ -14,7 +14,7 @@ import org.apache.spark.util.Clock
  * real time. Thread-safe.
  */
 final class TriggerClock extends Clock {
-  // Spark takes 0 for an absent timestamp.
+  // Spark treats 0 as an absent timestamp.
   private val nowMs = new AtomicLong(1L)
 
   def advance(byMs: Long): Unit = {

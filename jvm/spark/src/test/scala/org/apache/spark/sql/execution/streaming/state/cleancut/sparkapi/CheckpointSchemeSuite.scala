@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.CleancutFileSystem
 
-/** Who has the scheme of a checkpoint on an object store. */
+/** The implementation of the scheme of a checkpoint on an object store. */
 class CheckpointSchemeSuite extends AnyFunSuite {
 
   private def registered(impl: Option[String]): Option[String] = {
@@ -16,12 +16,12 @@ class CheckpointSchemeSuite extends AnyFunSuite {
     Option(conf.get("fs.s3.impl"))
   }
 
-  test("it is ours where nobody claims it") {
+  test("it is registered if there is no other implementation") {
     assert(registered(None).contains(classOf[CleancutFileSystem].getName))
     assert(registered(Some(classOf[CleancutFileSystem].getName)).isDefined)
   }
 
-  test("it stays whose it is, also if that cannot be loaded") {
+  test("another implementation is kept, even if it cannot be loaded") {
     for (other <- Seq(classOf[RawLocalFileSystem].getName, "com.example.MissingFileSystem"))
       assert(registered(Some(other)).contains(other))
   }

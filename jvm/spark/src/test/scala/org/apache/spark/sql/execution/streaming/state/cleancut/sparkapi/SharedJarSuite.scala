@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 class SharedJarSuite extends AnyFunSuite {
   private val Build = "0.1.0 0123456789abcdef"
 
-  /** A loader that finds these files, by their names, and nothing else. */
+  /** A loader that has only these files, by name. */
   private def loaderOf(texts: (String, String)*): ClassLoader = {
     val root = Files.createTempDirectory("jars")
     val folder = Files.createDirectories(root.resolve("META-INF/cleancut"))
@@ -20,22 +20,22 @@ class SharedJarSuite extends AnyFunSuite {
 
   private val ofLine = "line.properties" -> s"line=4.3 0.1.0\ncommon=$Build\n"
 
-  test("the jars of one build go together") {
+  test("the jars of one build are accepted") {
     assert(SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$Build\n")).isEmpty)
     SharedJar.check()
   }
 
-  test("a shared jar of another release, or of another build of it, is named with its place") {
+  test("a shared jar of another release or build is an error that names its path") {
     Seq("0.2.0 0123456789abcdef", "0.1.0 fedcba9876543210").foreach { other =>
-      val found = SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$other\n"))
-      val text = found.getOrElse(fail("not refused"))
-      assert(text.contains("This jar is cleancut-spark-4.3 0.1.0 and requires cleancut-common"))
+      val problem = SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$other\n"))
+      val text = problem.getOrElse(fail("not refused"))
+      assert(text.contains("This jar has cleancut-spark-4.3 0.1.0 and requires cleancut-common"))
       assert(text.contains(s"requires cleancut-common $Build"))
       assert(text.contains(s"path has $other, in /"))
     }
   }
 
-  test("a shared jar that is missing is named") {
+  test("a missing shared jar is an error that names it") {
     val text = SharedJar.problemIn(loaderOf(ofLine)).getOrElse(fail("not refused"))
     assert(text.endsWith("and cleancut-common 0.1.0 is missing."))
   }

@@ -13,7 +13,7 @@ class SparkLineSuite extends AnyFunSuite {
     refused.getMessage
   }
 
-  test("the jar runs on the Spark that these tests run on") {
+  test("the Spark release of these tests is accepted") {
     assert(SPARK_VERSION.startsWith(s"${BuiltFor.Spark}."))
     SparkLine.check()
   }
@@ -22,7 +22,7 @@ class SparkLineSuite extends AnyFunSuite {
     Seq("1", "7", "1-SNAPSHOT").foreach(last => SparkLine.check(s"${BuiltFor.Spark}.$last"))
   }
 
-  test("a line with a jar of its own is refused with the name of that jar") {
+  test("a line with its own jar is refused with the name of that jar") {
     Seq("4.0", "4.1", "4.2", "4.3").filter(_ != BuiltFor.Spark).foreach { other =>
       val text = refusal(s"$other.1")
       assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, but Spark is $other.1."))
@@ -30,7 +30,7 @@ class SparkLineSuite extends AnyFunSuite {
     }
   }
 
-  test("an unknown line is refused with the lines that work") {
+  test("an unknown line is refused with the supported lines") {
     Seq("3.5.8", "4.0.0", "4.0.0-vendor-1", s"${BuiltFor.Spark}0.0", "5.0.0").foreach { version =>
       val text = refusal(version)
       assert(text.contains(s"Spark is $version.") && !text.contains("Use cleancut-spark"))

@@ -6,7 +6,7 @@ import io.cleancut.format.Proof
 import io.cleancut.format.cut.{Cut, EpochCosts, KindCosts, RunId, ShareCosts}
 import io.cleancut.history.{EpochRecord, EpochRecordJson, StorePrices}
 
-/** Texts of the pages about costs per day and restore tests. */
+/** The costs per day and the restore tests that pages show. */
 class DailyPaceSuite extends AnyFunSuite {
   private val s3 = "s3://bucket/query"
 
@@ -25,12 +25,12 @@ class DailyPaceSuite extends AnyFunSuite {
   private def epochs(storedBytes: Option[Long]) =
     (0L until 10L).map(epoch => entry(record(epoch).copy(storedBytes = storedBytes)))
 
-  test("a day costs its requests and storage") {
+  test("the costs of a day are those of requests and of storage") {
     val gigabytes = 3000L * 1000 * 1000 * 1000
     val pace = DailyPace.of(s3, epochs(Some(gigabytes))).get
     assert(pace.requests == 9 * 86400)
-    assert(pace.requestDollars.exists(of => Math.abs(of - 9 * 86400 * 5.0 / 1e6) < 1e-9))
-    assert(pace.storageDollars.exists(of => Math.abs(of - 3000 * 0.023 / 30) < 1e-9))
+    assert(pace.requestDollars.exists(dollars => Math.abs(dollars - 9 * 86400 * 5.0 / 1e6) < 1e-9))
+    assert(pace.storageDollars.exists(dollars => Math.abs(dollars - 3000 * 0.023 / 30) < 1e-9))
     assert(pace.dollars == "$6.19")
     val wanted =
       "777,600 requests per day, $3.89 for these at the prices of S3 Standard, and $2.30 " +
@@ -38,13 +38,13 @@ class DailyPaceSuite extends AnyFunSuite {
     assert(pace.explained == wanted)
   }
 
-  test("what the driver does not know is not taken for nothing") {
+  test("unknown storage costs are reported as unknown") {
     val pace = DailyPace.of(s3, epochs(None)).get
     assert(pace.storageDollars.isEmpty && pace.dollars == "$3.89 without storage")
     assert(pace.explained.endsWith("without storage"))
   }
 
-  test("elsewhere nothing is billed, and one epoch has no pace") {
+  test("other stores have no prices, and one epoch has no rate") {
     val pace = DailyPace.of("file:/query", epochs(Some(1L << 40))).get
     assert(pace.dollars == "–" && pace.storageDollars.isEmpty)
     assert(pace.explained == "777,600 requests per day")
@@ -52,7 +52,7 @@ class DailyPaceSuite extends AnyFunSuite {
     assert(StorePrices.storedADay(0) == 0.0)
   }
 
-  test("an entry has the proof of its record, and none is none") {
+  test("an entry has the proof of its record, if there is one") {
     val proof = Proof(7, 99)
     assert(entry(record(9).copy(proven = Some(proof))).proven.contains(proof))
     assert(entry(record(9)).proven.isEmpty)
