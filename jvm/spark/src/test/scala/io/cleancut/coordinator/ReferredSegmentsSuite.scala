@@ -102,7 +102,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     // No current chain begins with a referring base, but chains of retained cuts do.
     assert(referredBy(rolledBack + 11).map(_.version) == Seq(rolledBack + 1))
     val retainedSegments = archive.cuts.head(rolledBack + 11).get.retainedSegments(oldest = 55)
-    val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false).run(55, spared)
+    val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false).run(55, retainedSegments)
     assert(swept.cuts == 55 && swept.segments > 0)
     assert(areThere(sources))
   }

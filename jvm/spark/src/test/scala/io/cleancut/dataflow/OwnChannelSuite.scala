@@ -24,11 +24,11 @@ class OwnChannelSuite extends AnyFunSuite {
     OwnChannel.follow(channel, Seq(back))
     assert(epochs(channel) == (0L to 3L) ++ (9L to 10L))
     // A rollback to an epoch before the first rollback.
-    val undone = Act(12, 6)
+    val undone = Operation(12, 6)
     OwnChannel.follow(channel, Seq(back, undone))
     assert(epochs(channel) == (0L to 6L))
     // A rollback to an epoch after the first rollback; epochs that it skipped stay hidden.
-    val again = Act(14, 9)
+    val again = Operation(14, 9)
     OwnChannel.follow(channel, Seq(back, undone, again))
     assert(epochs(channel) == (0L to 3L) :+ 9L)
   }

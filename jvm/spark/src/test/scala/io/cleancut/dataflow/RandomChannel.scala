@@ -69,7 +69,7 @@ final class RandomChannel extends ChannelRecords {
     rollBackInPlace(left)
     highest += 1
     val source = chain.lastOption.fold(-1L)(_.epoch)
-    put(ChannelLayout.act(highest), s"""{"formatVersion":1,"source":$source}""")
+    put(ChannelLayout.operation(highest), s"""{"formatVersion":1,"source":$source}""")
   }
 
   /**

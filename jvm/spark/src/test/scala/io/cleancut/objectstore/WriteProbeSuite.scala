@@ -59,7 +59,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("stateStore.cleancut.s3.dialect"))
-    assert(thrown.getMessage.contains("150000 bytes that were put"))
+    assert(thrown.getMessage.contains("after a put of 150000 bytes"))
     assert(leftovers == Nil)
   }
 

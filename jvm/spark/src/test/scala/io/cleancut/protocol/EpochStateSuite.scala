@@ -49,12 +49,12 @@ class EpochStateSuite extends AnyFunSuite {
 
   test("a seal is an object if a later run must follow it, and is written once") {
     for (state <- reachable; hasDecisions <- Seq(false, true)) {
-      val sealBy = state.sealBy(hasDecisions)
+      val method = state.sealMethod(hasDecisions)
       // An epoch that this run or an earlier run has sealed is not sealed again.
       val isNew = !state.isSealed && state.sealedBefore.isEmpty
       val isToFollow = state.isUnclaimed || hasDecisions
-      assert(sealBy == (if (isNew && isToFollow) SealBy.SealObject else SealBy.OwnerCheck))
-      assert(decide(state, Seal(Next))._1.sealBy(hasDecisions) == SealBy.OwnerCheck)
+      assert(method == (if (isNew && isToFollow) SealMethod.SealObject else SealMethod.OwnerCheck))
+      assert(decide(state, Seal(Next))._1.sealMethod(hasDecisions) == SealMethod.OwnerCheck)
     }
   }
 

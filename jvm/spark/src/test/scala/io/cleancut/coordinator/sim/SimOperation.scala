@@ -86,7 +86,8 @@ final class SimOperation(
     val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(last)
     if (!entered.contains(last)) refuse(s"epoch $last has no entry")
     val left = epochsIn("offsets").filter(_ > last)
-    val (incomplete, begun) = left.partition(epoch => OffsetEntry.isOfOperation(entry("offsets", epoch)))
+    val (incomplete, begun) =
+      left.partition(epoch => OffsetEntry.isOfOperation(entry("offsets", epoch)))
     // A rollback skips these epochs, and is required after an incomplete rollback.
     isRollback = wantsRollback || (begun.nonEmpty && incomplete.nonEmpty)
     if (begun.nonEmpty && !isRollback) refuse(s"epoch ${begun.max} has been begun")
@@ -213,7 +214,9 @@ final class SimOperation(
   }
 
   private def isOfOperation(epoch: Long) =
-    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfOperation(entry("offsets", epoch))
+    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfOperation(
+      entry("offsets", epoch)
+    )
 
   private def enter(epoch: Long, planned: String): Unit = {
     gate.checkOwner()

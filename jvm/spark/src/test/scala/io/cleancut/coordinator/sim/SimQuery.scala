@@ -163,7 +163,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private def requireBefore(epoch: Long): Unit = {
     val isOfOperation = OffsetEntry.isOfOperation(read(offsets, Names.entry("offsets", epoch)))
     if (!offsets.exists(Names.entry("offsets", epoch - 1))) {
-      if (!isOfOperation) invariants.violated(s"epoch $epoch is planned without the entry before it")
+      if (!isOfOperation)
+        invariants.violated(s"epoch $epoch is planned without the entry before it")
       throw new Unreachable(s"no entry before that of epoch $epoch")
     }
   }

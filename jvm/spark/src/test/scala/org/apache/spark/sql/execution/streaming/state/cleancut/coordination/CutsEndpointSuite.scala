@@ -123,7 +123,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Patience {
 
     def submit(task: Int, partition: Int): Unit = {
       val delta = frame(part(partition), 2, task.toLong)
-      val from = SentBy("1", "host", Usage.Zero.toBytes)
+      val from = SenderInfo("1", "host", Usage.Zero.toBytes)
       tell(Deliver("at", "run", Delivery(delta.attempt, Seq(delta), Nil), from))
     }
 

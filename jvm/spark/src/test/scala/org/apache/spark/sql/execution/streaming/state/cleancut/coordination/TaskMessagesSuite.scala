@@ -59,11 +59,11 @@ class TaskMessagesSuite extends AnyFunSuite with CutsSession {
         input.addData(5000L until 5100L)
         running.processAllAvailable()
         val byTask = messages.asScala.toSeq.collect {
-          case Start(_, _, task)       => task.attempt -> "start"
-          case Deliver(_, _, made, _)  => made.attempt -> "deliver"
-          case Arrived(_, _, task, _)  => task -> "arrived"
-          case ChainOf(_, _, store, _) => fail(s"$store was evicted from memory")
-          case Accepted(_, store, _)   => fail(s"$store is requested again")
+          case Start(_, _, task)            => task.attempt -> "start"
+          case Deliver(_, _, made, _)       => made.attempt -> "deliver"
+          case Arrived(_, _, task, _)       => task -> "arrived"
+          case ChainRequest(_, _, store, _) => fail(s"$store was evicted from memory")
+          case Accepted(_, store, _)        => fail(s"$store is requested again")
         }
         val each = byTask.groupMap(_._1)(_._2).values.map(_.sorted.toSeq).toSet
         val channels = if (mode == "aligned") 0 else if (name == "join") 2 else 1

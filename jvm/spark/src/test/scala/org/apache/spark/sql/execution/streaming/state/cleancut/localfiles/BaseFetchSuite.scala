@@ -25,7 +25,7 @@ class BaseFetchSuite extends AnyFunSuite {
     }
 
   test("an ended fetch has no further events") {
-    for (event <- Seq(Opened, Closed, HasArrived))
+    for (event <- Seq(Opened, Closed, Completed))
       intercept[IllegalStateException](decide(Over, event))
     intercept[IllegalStateException](decide(Left, Opened))
   }

@@ -23,7 +23,7 @@ object VersionedStores {
       isEmpty: Boolean = false
   ): StateStore = provider match {
     case cleancut: LogStateStoreProvider => cleancut.getStore(version, id, withBase, isEmpty)
-    case spark                      => spark.getStore(version, id)
+    case spark                           => spark.getStore(version, id)
   }
 
   def upgrade(

@@ -11,12 +11,12 @@ package object statestore extends statestore.SparkStores {
 
     def keyExists(key: UnsafeRow, family: String = DEFAULT_COL_FAMILY_NAME): Boolean = store match {
       case cleancut: StoreHandle => cleancut.keyExists(key, family)
-      case other            => other.get(key, family) != null
+      case other                 => other.get(key, family) != null
     }
 
     def multiGet(keys: Array[UnsafeRow], family: String): Iterator[UnsafeRow] = store match {
       case cleancut: StoreHandle => cleancut.multiGet(keys, family)
-      case other            => keys.iterator.map(other.get(_, family))
+      case other                 => keys.iterator.map(other.get(_, family))
     }
 
     def iteratorWithMultiValues(family: String): StateStoreIterator[UnsafeRowPair] =
@@ -47,7 +47,7 @@ package object statestore extends statestore.SparkStores {
     // Spark's own stores lack these.
     private def later[A](call: StoreHandle => A): A = store match {
       case cleancut: StoreHandle => call(cleancut)
-      case other            => throw new UnsupportedOperationException(other.toString)
+      case other                 => throw new UnsupportedOperationException(other.toString)
     }
   }
 }

@@ -13,19 +13,19 @@ private[cleancut] trait SparkStores {
 final private[statestore] class StoresOf41(private val store: ReadStateStore) extends AnyVal {
   def release(): Unit = store match {
     case cleancut: StoreHandle => cleancut.release()
-    case other            => other.abort()
+    case other                 => other.abort()
   }
 
   def putList(key: UnsafeRow, values: Array[UnsafeRow], family: String): Unit = store match {
     case cleancut: StoreHandle => cleancut.putList(key, values, family)
-    case other            =>
+    case other                 =>
       writing(other).put(key, values.head, family)
       values.tail.foreach(writing(other).merge(key, _, family))
   }
 
   def mergeList(key: UnsafeRow, values: Array[UnsafeRow], family: String): Unit = store match {
     case cleancut: StoreHandle => cleancut.mergeList(key, values, family)
-    case other            => values.foreach(writing(other).merge(key, _, family))
+    case other                 => values.foreach(writing(other).merge(key, _, family))
   }
 
   private def writing(store: ReadStateStore): StateStore = store.asInstanceOf[StateStore]
