@@ -65,7 +65,7 @@ def test_a_stored_checkpoint_is_shown_once_in_a_pipe(
     for row in rows:
         epoch = by_epoch[int(row["epoch"])]
         assert row["ms"] == str(epoch.duration_ms)
-        assert row["gate"] == str(epoch.commit_ms)
+        assert row["commit"] == str(epoch.commit_ms)
         assert row["cut"] == ("" if epoch.cut_ms is None else str(epoch.cut_ms))
         assert row["written"] == f"{epoch.written:%H:%M:%S}"
         assert row["bytes"] == f"{epoch.segment_bytes:,}"
@@ -120,9 +120,9 @@ def test_the_last_slow_epoch_is_shown_with_its_reason(
     view.scan()
     shown = " ".join(text_of(view).split())
     assert f"epoch 1 was slow straggler: {record(1)['slow']['detail']}" in shown
-    gate = record(2)
-    gate["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
-    history.write([gate])
+    commit = record(2)
+    commit["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
+    history.write([commit])
     # History is written once per minute, and is not read in each scan.
     view.scan()
     assert "epoch 1 was slow" in text_of(view)

@@ -53,7 +53,7 @@ _COLUMNS = (
     _Column("epoch", lambda info: info.epoch, "{:.0f}".format),
     _Column("written", lambda info: info.written.timestamp(), lambda s: f"{_utc(s):%H:%M:%S}"),
     _Column("ms", lambda info: info.duration_ms),
-    _Column("gate", lambda info: info.commit_ms),
+    _Column("commit", lambda info: info.commit_ms),
     _Column("cut", lambda info: info.cut_ms),
     _Column("align", lambda info: info.alignment_ms),
     _Column("rows", lambda info: info.in_flight_rows),

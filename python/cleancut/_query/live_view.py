@@ -24,7 +24,7 @@ _views: dict[str, "LiveView"] = {}
 # The displayed trends.
 _COURSES: Sequence[tuple[str, Callable[[EpochInfo], int | None]]] = (
     ("epoch, ms", lambda info: info.duration_ms),
-    ("gate, ms", lambda info: info.commit_ms),
+    ("commit, ms", lambda info: info.commit_ms),
     ("alignment, ms", lambda info: info.alignment_ms),
     ("in-flight rows", lambda info: info.in_flight_rows),
     ("requests", lambda info: request_count(info.requests)),

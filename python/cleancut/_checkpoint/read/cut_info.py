@@ -25,6 +25,16 @@ from cleancut._format.spark.log_entries import (
 )
 from cleancut._provider import PROVIDER_CLASS
 
+# Labels of the timings in a cut; FORMAT.md describes them.
+_PHASES = {
+    "epochMs": "epoch took",
+    "gateMs": "commit took",
+    "collectMs": "collecting frames took",
+    "ownerMs": "ownership check took",
+    "offsetsMs": "reading offsets took",
+    "previousCutMs": "previous cut took",
+}
+
 
 @dataclass(frozen=True, repr=False)
 class CutInfo(Brief):
@@ -222,7 +232,7 @@ class CutDetails(Brief):
         facts += [("watermark", _instant(self.watermark_ms))]
         facts += [("next watermark", _instant(self.next_watermark_ms))]
         facts += [(f"offset of source {name}", text) for name, text in self.offsets.items()]
-        facts += [(f"{phase} took", f"{ms} ms") for phase, ms in self.timings.items()]
+        facts += [(_PHASES.get(name, name), f"{ms} ms") for name, ms in self.timings.items()]
         size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
         facts += [("size", size)]
         if self.referenced_bytes != 0:

@@ -55,16 +55,20 @@ def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
 def _times(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
     """Stacked phases: tasks, commit, and the write of the cut."""
     at = [info.epoch for info in epochs]
-    gates = [(info.commit_ms or 0) / _MS for info in epochs]
+    commits = [(info.commit_ms or 0) / _MS for info in epochs]
     whole = [(info.duration_ms or 0) / _MS for info in epochs]
-    tasks = [max(all_s - gate, 0.0) for all_s, gate in zip(whole, gates, strict=True)]
+    tasks = [max(all_s - commit, 0.0) for all_s, commit in zip(whole, commits, strict=True)]
     cuts = [(info.cut_ms or 0) / _MS for info in epochs]
     bottom = [0.0] * len(at)
-    for name, seconds in (("tasks and sink", tasks), ("gate", gates), ("write of the cut", cuts)):
+    for name, seconds in (
+        ("tasks and sink", tasks),
+        ("commit", commits),
+        ("write of the cut", cuts),
+    ):
         axes.bar(at, seconds, bottom=bottom, label=name, width=0.8)
         bottom = [below + height for below, height in zip(bottom, seconds, strict=True)]
     axes.set_ylabel("seconds")
-    axes.set_title("What each epoch took")
+    axes.set_title("Duration of each epoch")
     axes.legend(loc="upper left")
 
 
