@@ -42,7 +42,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
     val opened = run.open(task.attempt, store, task.version)
     if (opened.isRight) run.meter.openedBy(task.attempt, store, task.at)
     // A task that takes over a version reports no frame that could be measured.
-    if (opened.exists(_.sealedAs.isEmpty))
+    if (opened.exists(_.sealedChain.isEmpty))
       run.meter.opened(task.attempt, store, clock.monotonicNs())
     opened
   }

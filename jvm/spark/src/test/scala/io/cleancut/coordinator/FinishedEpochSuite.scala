@@ -113,7 +113,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
       assert(opened.isFinished && !opened.mayDefer)
       assert(opened.decided.flatMap(_._2).isDefined, "the task must read the in-flight rows")
       val taken = open(cuts, "r2", 1, p)
-      assert(taken.sealedAs == sealedAs.of(main(p)) && !taken.needsBase)
+      assert(taken.sealedChain == sealedAs.of(main(p)) && !taken.needsBase)
     }
     // This task was not notified in time.
     write(cuts, "r2", 1, main(1))
@@ -125,13 +125,13 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     val next = openChannel(cuts, "r2", 2, 0)
     assert(!next.isFinished && next.stored.isDefined)
     val after = open(cuts, "r2", 2, 0)
-    assert(after.sealedAs.isEmpty && after.accepted == sealedAs.of(main(0)).map(_.version.id))
+    assert(after.sealedChain.isEmpty && after.accepted == sealedAs.of(main(0)).map(_.version.id))
   }
 
   test("if a run dies while it finishes an epoch, the next run finishes it") {
     val sealedAs = sealAndDie()
     val second = driver()
-    assert(second.finish("r2", 1) && open(second, "r2", 1, 0).sealedAs.isDefined)
+    assert(second.finish("r2", 1) && open(second, "r2", 1, 0).sealedChain.isDefined)
     val third = driver()
     assert(third.sealedOutput("r3", 1).contains("rows of r1") && third.finish("r3", 1))
     third.commit("r3", 1, entry)
@@ -151,7 +151,9 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     sealAndDie()
     val other = driver("other offsets")
     assert(other.sealedOutput("r2", 1).isEmpty && !other.finish("r2", 1))
-    assert(!openChannel(other, "r2", 1, 0).isFinished && open(other, "r2", 1, 0).sealedAs.isEmpty)
+    assert(
+      !openChannel(other, "r2", 1, 0).isFinished && open(other, "r2", 1, 0).sealedChain.isEmpty
+    )
 
     afterEach()
     beforeEach()

@@ -301,7 +301,7 @@ object QueryLedger {
  *   whether the cuts do not know the store's history, so that it must write its complete state
  * @param unread
  *   shuffle inputs that have rows for the task, and that its plan does not read
- * @param sealedAs
+ * @param sealedChain
  *   in an epoch that is finished from its seal, the version that counts instead of the version that
  *   the task creates
  */
@@ -309,5 +309,5 @@ final case class Opened(
     accepted: Option[String],
     needsBase: Boolean,
     unread: Seq[StoreId] = Nil,
-    sealedAs: Option[StoreCut] = None
+    sealedChain: Option[StoreCut] = None
 )

@@ -122,7 +122,7 @@ final private[cleancut] class QueryRun(
       at(version).finishing.fold[Either[Refusal, Opened]](Right(opened)) { seal =>
         seal
           .of(store)
-          .map(chain => opened.copy(needsBase = false, sealedAs = Some(chain)))
+          .map(chain => opened.copy(needsBase = false, sealedChain = Some(chain)))
           .toRight(Refusal.NotSealed(version, store))
       }
     }

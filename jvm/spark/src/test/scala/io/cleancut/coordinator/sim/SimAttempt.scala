@@ -92,7 +92,7 @@ final class SimAttempt(
       }(_.read())
       val made = states.map { case (store, open, rows) =>
         mayFail()
-        open.sealedAs match {
+        open.sealedChain match {
           case Some(counted) => store -> takeOver(counted, rows ++ news)
           case None          => store -> make(store, open, rows, news)
         }

@@ -25,7 +25,7 @@ final private[coordination] class FramePlaces(
 ) {
   private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
   // The frames of a sealed version that has no cut yet.
-  @volatile private var sealedAs = Option.empty[StoreCut]
+  @volatile private var sealedChain = Option.empty[StoreCut]
 
   def find(version: StateVersion, kind: FrameKind): Option[FramePlace] =
     Option(places.get((version, kind)))
@@ -39,7 +39,7 @@ final private[coordination] class FramePlaces(
     frames.foreach { case (kind, version, place) => add(version, kind, place) }
 
   /** The seal of an earlier run has the version that is opened. */
-  def takeOver(chain: Option[StoreCut]): Unit = sealedAs = chain
+  def takeOver(chain: Option[StoreCut]): Unit = sealedChain = chain
 
   /** The object of a frame and its offset, for messages. */
   def path(version: StateVersion, kind: FrameKind): String = {
@@ -55,7 +55,7 @@ final private[coordination] class FramePlaces(
    */
   def list(first: Long, last: Long, watch: LoadWatch): Seq[Option[StoreCut]] = {
     val known = archive.bytesRead
-    val ahead = sealedAs.filter(_.version.number == last)
+    val ahead = sealedChain.filter(_.version.number == last)
     val numbers = first to (if (ahead.isDefined) last - 1 else last)
     val chains = numbers.flatMap(made) ++ ahead.map(Some(_))
     watch.addCutBytes(archive.bytesRead - known)

@@ -81,7 +81,7 @@ final private[cleancut] class GroupedFiles(
   override def open(version: Long, id: Option[String]): Opened = {
     if (keepsBases) BaseFollower.follow(checkpoint, following)
     val opened = opening.open(version)
-    places.takeOver(opened.sealedAs)
+    places.takeOver(opened.sealedChain)
     opened.copy(accepted = id.orElse(opened.accepted))
   }
 

@@ -199,7 +199,7 @@ class LogStateStoreProvider
     // A run that ends before its first maintenance would never write one.
     val isOverdue = isFirstWrite.getAndSet(false) && versions.position.exists(BasePlan.isOverdue)
     val withBase = request.withBase || opened.needsBase || isOverdue
-    val sealedAs = opened.sealedAs.map(_.version)
+    val sealedAs = opened.sealedChain.map(_.version)
     val adjusted = request.copy(withBase = withBase, sealedAs = sealedAs)
     new LogStateStore(context, versions, lease, log, adjusted)
   }
