@@ -167,16 +167,15 @@ final private[coordinator] class RunRegistry(
     statusIfKnown(runId).fold(starts(runId, runtime.requests))(CompletableFuture.completedFuture(_))
 
   /** The run, or the reason why it is fenced; None if the run has to be started first. */
-  private def statusIfKnown(runId: String): Option[Either[Refusal.Fenced, QueryRun]] = synchronized {
-    latest match {
+  private def statusIfKnown(runId: String): Option[Either[Refusal.Fenced, QueryRun]] =
+    locked(latest match {
       case Some(run) if run.id.runId == runId =>
         Some(run.fencedBy.map(Refusal.Fenced(_)).toLeft(run))
       case _ if fencedRuns(runId) =>
         val owner = latest.fold("a later run")(run => s"run ${run.id.runId}")
         Some(Left(Refusal.Fenced(s"$owner of the same driver")))
       case _ => None
-    }
-  }
+    })
 
   // The start may be slow: the monitor stays free for requests that others can answer meanwhile.
   private def start(runId: String): Either[Refusal.Fenced, QueryRun] =

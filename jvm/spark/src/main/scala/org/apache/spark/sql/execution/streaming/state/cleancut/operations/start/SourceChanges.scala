@@ -28,14 +28,16 @@ private[operations] object SourceChanges {
     removed ++ added
   }
 
-  private def countChange(before: Int, now: Int): Option[StartFinding] = Option.when(before != now) {
+  private def countChange(before: Int, now: Int): Option[StartFinding] =
+    Option.when(before != now)(countRefused(before, now))
+
+  private def countRefused(before: Int, now: Int): StartFinding =
     finding(
       Refused,
       s"the checkpoint has offsets of $before sources, and the query has $now",
       "Spark identifies sources by their order, so none can be added or removed; use a new " +
-        "checkpoint. With Spark 4.2 and later, name all sources there, and you can add others later."
+        "checkpoint. With Spark 4.2 and later, name all sources there; then you can add others."
     )
-  }
 
   private def identificationChange(areNamed: Boolean): StartFinding =
     if (areNamed)
