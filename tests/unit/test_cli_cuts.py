@@ -118,6 +118,19 @@ def two_stores(tmp_path: Path) -> str:
     return str(files.location)
 
 
+def test_the_history_of_a_checkpoint_without_cuts_says_how_to_get_them(
+    capsys: pytest.CaptureFixture[str], two_stores: str, four_cuts: CutFiles
+) -> None:
+    status, out, err = run(capsys, "history", two_stores)
+    assert (status, out) == (_cli.OK, "(none)\n")
+    assert f"{two_stores} has no cuts" in err
+    [command] = re.findall(r"`cleancut (.*)`", err)
+    assert run(capsys, *command.split())[0] == _cli.OK
+    # Cuts without epochs of the requested range.
+    status, out, err = run(capsys, "history", str(four_cuts.location), "--since", "99")
+    assert (status, err) == (_cli.OK, "")
+
+
 def test_the_history_fits_a_terminal(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:

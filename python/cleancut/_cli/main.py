@@ -44,7 +44,7 @@ from cleancut._packages import extra_package
 from cleancut._query.named_query import named_query
 from cleancut._session.class_path import listed
 from cleancut._session.jars import jar_paths
-from cleancut._session.options import OPTIONS, Options
+from cleancut._session.options import OPTIONS, PREFIX, Options
 from cleancut._session.session import configure
 from cleancut._session.settings import CONNECT_CLASS, CONNECT_KEY, confs_of, problems_of
 from cleancut._unsafe_rows.encoder import Texts
@@ -63,6 +63,10 @@ _STATUSES: Mapping[type[CleancutError], int] = {
 }
 
 _DEFAULT_LIMIT = 20
+_NO_CUTS = (
+    "{} has no cuts, so no epochs are recorded. To commit by cuts from the next epoch on, start the"
+    f" query with {PREFIX}cuts=true; `cleancut conf --cuts true` prints all settings."
+)
 _PROVIDERS = ("cleancut", "rocksdb")
 
 
@@ -429,7 +433,11 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _history(parsed: argparse.Namespace) -> int:
-    print_list(checkpoint_of(parsed).history(parsed.since), parsed)
+    checkpoint = checkpoint_of(parsed)
+    epochs = checkpoint.history(parsed.since)
+    print_list(epochs, parsed)
+    if not epochs and not checkpoint.cuts():
+        print(_NO_CUTS.format(parsed.location), file=sys.stderr)
     return OK
 
 
