@@ -29,7 +29,7 @@ class SharedJarSuite extends AnyFunSuite {
     Seq("0.2.0 0123456789abcdef", "0.1.0 fedcba9876543210").foreach { other =>
       val problem = SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$other\n"))
       val text = problem.getOrElse(fail("not refused"))
-      assert(text.contains("This jar has cleancut-spark-4.3 0.1.0 and requires cleancut-common"))
+      assert(text.contains("This jar is cleancut-spark-4.3 0.1.0 and requires cleancut-common"))
       assert(text.contains(s"requires cleancut-common $Build"))
       assert(text.contains(s"path has $other, in /"))
     }
