@@ -119,8 +119,12 @@ def two_stores(tmp_path: Path) -> str:
 
 
 def test_the_history_of_a_checkpoint_without_cuts_says_how_to_get_them(
-    capsys: pytest.CaptureFixture[str], two_stores: str, four_cuts: CutFiles
+    capsys: pytest.CaptureFixture[str],
+    two_stores: str,
+    four_cuts: CutFiles,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(_cli, "jar_paths", lambda: ("/opt/cleancut.jar",))
     status, out, err = run(capsys, "history", two_stores)
     assert (status, out) == (_cli.OK, "(none)\n")
     assert f"{two_stores} has no cuts" in err
