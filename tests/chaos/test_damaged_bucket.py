@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import Checkpoint, RequestError
@@ -132,7 +132,7 @@ def refusal(query: Query, place: Place) -> Exception | None:
     """Returns the error of a restart, at its start or later; None if it processes all input."""
     try:
         query.run(place)
-    except (Py4JJavaError, StreamingQueryException) as error:
+    except (IllegalArgumentException, Py4JJavaError, StreamingQueryException) as error:
         return error
     return None
 

@@ -318,7 +318,7 @@ def test_the_documented_command_answers(
     for name, reason in [
         ("broken", "the function has failed: ZeroDivisionError"),
         ("nothing", "orders has no function nothing"),
-        ("none", "gives None and no DataFrame"),
+        ("none", "returns None and no DataFrame"),
     ]:
         status, out, err = answer_of(name)
         assert (status, out) == (_cli.REFUSED, "")

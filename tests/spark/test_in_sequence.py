@@ -294,7 +294,7 @@ def test_a_row_that_cannot_be_in_sequence_fails_the_query(
 
 
 @pytest.mark.parametrize(
-    ("asked", "problem"),
+    ("options", "problem"),
     [
         ({"key": []}, "key is empty"),
         ({"key": "x"}, "key is 'x', but this column does not exist"),

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -39,7 +38,7 @@ DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 # A query is refused by `start()`, or when it reads its logs.
-START_REFUSED = (StreamingQueryException, Py4JJavaError)
+START_REFUSED = (StreamingQueryException, IllegalArgumentException)
 _FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 
