@@ -280,7 +280,7 @@ def test_the_number_of_held_rows_of_a_key_is_limited(feed: Feed) -> None:
     ("rows", "previous", "reason"),
     [
         ([{"k": "a", "n": None}], None, "it has no number"),
-        ([{"k": "a", "n": 5, "p": 7}], "p", "it follows on 7"),
+        ([{"k": "a", "n": 5, "p": 7}], "p", "its predecessor is 7"),
         ([{"k": "a", "n": 1}, {"k": "a", "n": 2}], "p", "it has no predecessor"),
     ],
 )

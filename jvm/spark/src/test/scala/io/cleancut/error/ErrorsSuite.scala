@@ -35,7 +35,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.planOutdated("rescale", "file:/ckpt", "the last epoch was 2", "cleancut rescale"),
     Errors.rewriteMismatch("file:/ckpt/state", 0L, 3, "default", 7L, 6L),
     Errors.sealBatchInvalid(7),
-    Errors.sequenceBroken("[eu,7]", "42", "it follows on 42"),
+    Errors.sequenceBroken("[eu,7]", "42", "its predecessor is 42"),
     Errors.sequenceFull("[eu,7]", 1000, 41L, 43L),
     Errors.sequenceGap("[eu,7]", 41L, 43L, 1700000000000L),
     Errors.sequenceInvalid("key is empty"),
