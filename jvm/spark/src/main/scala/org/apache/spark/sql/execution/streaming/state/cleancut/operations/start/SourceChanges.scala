@@ -29,15 +29,14 @@ private[operations] object SourceChanges {
   }
 
   private def countChange(before: Int, now: Int): Option[StartFinding] =
-    Option.when(before != now)(countRefused(before, now))
-
-  private def countRefused(before: Int, now: Int): StartFinding =
-    finding(
-      Refused,
-      s"the checkpoint has offsets of $before sources, and the query has $now",
-      "Spark identifies sources by their order, so none can be added or removed; use a new " +
-        "checkpoint. With Spark 4.2 and later, name all sources there; then you can add others."
-    )
+    Option.when(before != now) {
+      finding(
+        Refused,
+        s"the checkpoint has offsets of $before sources, and the query has $now",
+        "Spark identifies sources by their order, so none can be added or removed; use a new " +
+          "checkpoint. With Spark 4.2 and later, name all sources there; then you can add others."
+      )
+    }
 
   private def identificationChange(areNamed: Boolean): StartFinding =
     if (areNamed)
