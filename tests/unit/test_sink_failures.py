@@ -204,7 +204,7 @@ class Producer:
 
 def connected(sink: Any, producers: Callable[[], Any]) -> None:
     object.__setattr__(sink._cluster, "create_control", lambda _: None)
-    object.__setattr__(sink._cluster, "admin", lambda: None)
+    object.__setattr__(sink._cluster, "admin", lambda _: None)
     object.__setattr__(sink._cluster, "control_id", lambda *_: "id")
     object.__setattr__(sink._cluster, "producer", lambda *_: producers())
     object.__setattr__(sink._cluster, "last_record", lambda key, *_, **__: Producer.notes.get(key))

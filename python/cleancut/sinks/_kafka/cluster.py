@@ -96,7 +96,7 @@ class KafkaCluster:
         """Creates the ledger topic if it does not exist; describes why a topic is unsuitable."""
         kafka, errors = confluent_kafka(), list[str]()
         admin = kafka.admin
-        client = admin.AdminClient(self.conf(errors), logger=_LOG)
+        client = self.admin(errors)
         topic = admin.NewTopic(self.control, num_partitions=1, config={"cleanup.policy": "compact"})
         wait = min(seconds, _REQUEST_S)
         response = client.create_topics([topic], request_timeout=wait)[self.control]
@@ -118,7 +118,7 @@ class KafkaCluster:
         """The cleanup policy of a topic; None if the client may not read it."""
         kafka, errors = confluent_kafka(), list[str]()
         admin, wait = kafka.admin, min(seconds, _REQUEST_S)
-        client = admin.AdminClient(self.conf(errors), logger=_LOG)
+        client = self.admin(errors)
         resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
         response = client.describe_configs([resource], request_timeout=wait)[resource]
         try:
@@ -129,11 +129,12 @@ class KafkaCluster:
             _LOG.warning("Could not read cleanup.policy of topic %s: %s", topic, problem)
             return None
 
-    def control_id(self, client: Any, seconds: float) -> str | None:
+    def control_id(self, client: Any, errors: list[str], seconds: float) -> str | None:
         """The id of the ledger topic, which is new if the topic is created again.
 
         Args:
             client: an admin client of this cluster.
+            errors: the connection errors of the client; see `admin`.
             seconds: the time limit.
 
         Returns:
@@ -146,16 +147,15 @@ class KafkaCluster:
         topics, wait = kafka.TopicCollection([self.control]), min(seconds, _REQUEST_S)
         response = client.describe_topics(topics, request_timeout=wait)[self.control]
         try:
-            return str(self._call(client, lambda: response.result(wait), []).topic_id)
+            return str(self._call(client, lambda: response.result(wait), errors).topic_id)
         except kafka.KafkaException as problem:
             if problem.args[0].code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
             return None
 
-    def admin(self) -> Any:
-        """An admin client."""
-        kafka = confluent_kafka()
-        return kafka.admin.AdminClient(self.conf([]), logger=_LOG)
+    def admin(self, errors: list[str]) -> Any:
+        """An admin client, which writes its last connection error to `errors`."""
+        return confluent_kafka().admin.AdminClient(self.conf(errors), logger=_LOG)
 
     def last_record(self, key: bytes, seconds: float, *, is_settled: bool) -> bytes | None:
         """The value of the last committed record with a key in the ledger topic.
@@ -169,7 +169,7 @@ class KafkaCluster:
         kafka, errors = confluent_kafka(), list[str]()
         admin = kafka.admin
         partition = kafka.TopicPartition(self.control, 0)
-        client = admin.AdminClient(self.conf(errors), logger=_LOG)
+        client = self.admin(errors)
         latest = client.list_offsets(
             {partition: admin.OffsetSpec.latest()},
             isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED,

@@ -93,6 +93,7 @@ class KafkaSink(EpochSink):
         # the topic is the same one.
         self._producer: Any = None
         self._admin: Any = None
+        self._admin_errors: list[str] = []
         self._control_id: str | None = None
         self._document = LedgerDocument()
         problem = self._cluster.option_problem()
@@ -291,8 +292,8 @@ class KafkaSink(EpochSink):
 
     def _find_control_id(self) -> str | None:
         if self._admin is None:
-            self._admin = self._cluster.admin()
-        return self._cluster.control_id(self._admin, self._retry_for_s)
+            self._admin = self._cluster.admin(self._admin_errors)
+        return self._cluster.control_id(self._admin, self._admin_errors, self._retry_for_s)
 
     def _check_owner(self, batch: Batch) -> None:
         run = self._peek().run if self._begun_run else None
