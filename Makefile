@@ -388,7 +388,7 @@ docs: setup  ## regenerate conf/ and docs/reference/ from the code
 
 docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead link fails
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
-	@echo target/site/README.html
+	@echo target/site/index.html
 
 clean:  ## remove the output of the build; .venv and the sbt launcher are kept
 	rm -rf target project/target project/project jvm/core/target jvm/spark/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/spark/earlier/4.*/target dist

@@ -1,6 +1,6 @@
 ThisBuild / organization := "io.cleancut"
 ThisBuild / version := Versions.Cleancut
-// What docs/operations/compatibility.md promises: before 1.0 the second number may break callers.
+// What docs/project/compatibility.md promises: before 1.0 the second number may break callers.
 ThisBuild / versionScheme := Some("early-semver")
 ThisBuild / scalaVersion := Versions.Scala
 

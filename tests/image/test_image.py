@@ -1,4 +1,4 @@
-"""The image of docs/operations/kubernetes.md, built by its recipe; a query in it is killed.
+"""The image of docs/deploy/kubernetes.md, built by its recipe; a query in it is killed.
 
 `make image` runs this. It needs Debian's `buildah`, `debootstrap` and `runc`, and root.
 The image to begin with is made here, of Debian's packages and of Spark as PySpark brings it, since
@@ -30,7 +30,8 @@ pytestmark = pytest.mark.skipif(
     reason="needs buildah and debootstrap, and root",
 )
 
-KUBERNETES = "docs/operations/kubernetes.md"
+KUBERNETES = "docs/deploy/kubernetes.md"
+STARTING = "docs/get-started/starting-spark.md"
 CACHE = ROOT / ".cache" / "image"
 WHEEL = ROOT / "dist"
 TIMEOUT_S = 900
@@ -114,6 +115,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (defaults,) = blocks(KUBERNETES, "properties")
     (directory / "Dockerfile").write_text(dockerfile)
     (directory / "spark-defaults.conf").write_text(defaults)
+    (directory / "counts.py").write_text(blocks(STARTING, "python")[1])
     return directory
 
 

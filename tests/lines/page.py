@@ -7,7 +7,7 @@ from cleancut._session.installation import SPARK
 from tests.lines.record import ROOT, Result, matches, read
 from tests.lines.rows import TABLE, Row
 
-PAGE = ROOT / "docs/operations/spark-lines.md"
+PAGE = ROOT / "docs/project/spark-versions.md"
 BEGIN, END = "<!-- made by tests/lines -->", "<!-- until here -->"
 YES, NO, OPEN = "yes", "no", "not run"
 

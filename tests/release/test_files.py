@@ -18,7 +18,7 @@ from cleancut._session.installation import SPARK
 from tests.support.documented import ROOT, blocks, commands
 from tests.support.patience import PATIENCE_S
 
-RELEASING = "docs/operations/releasing.md"
+RELEASING = "docs/project/releasing.md"
 ARTIFACTS = ("cleancut-common", *(f"cleancut-spark-{line}" for line in SPARK))
 MAX_WHEEL_BYTES = 25_000_000
 POM = "{*}"

@@ -94,8 +94,8 @@ def test_the_installed_wheel_keeps_state_on_a_cluster(python: Path, tmp_path: Pa
 def test_spark_submit_takes_the_jars_from_a_repository(
     dist: Path, release: str, tmp_path: Path
 ) -> None:
-    """As in docs/operations/releasing.md, with only the class of the provider."""
-    (command,) = commands(blocks("docs/operations/releasing.md", "sh")[3])
+    """As in docs/project/releasing.md, with only the class of the provider."""
+    (command,) = commands(blocks("docs/project/releasing.md", "sh")[3])
     there = {
         "/opt/cleancut/maven": f"{dist}/maven",
         "4.3_2.13:0.1.0": f"{spark_line()}_2.13:{release}",

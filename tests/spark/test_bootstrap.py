@@ -18,7 +18,7 @@ from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
-GUIDE = "docs/guides/editing.md"
+GUIDE = "docs/use/editing.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 ROWS = 30
 KEYS = 7
 SCHEMA = "k BIGINT, v BIGINT"
-PAGE = "docs/guides/channels.md"
+PAGE = "docs/use/channels.md"
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-PAGE = "docs/guides/spark-connect.md"
+PAGE = "docs/get-started/starting/spark-connect.md"
 
 # Spark waits for the worker process of a function for ten seconds, whatever else runs.
 Servers = Callable[..., ConnectServer]

@@ -25,7 +25,7 @@ from tests.support.tiers import long
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-DOCUMENTED = "docs/guides/object-stores.md"
+DOCUMENTED = "docs/use/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
 # The entries of the offset log and of the source's log, the cut, and the ownership check.

@@ -26,7 +26,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-PAGE = "docs/guides/watching.md"
+PAGE = "docs/operate/watching.md"
 KEYS = 40
 
 

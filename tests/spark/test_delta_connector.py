@@ -1,4 +1,4 @@
-"""Sealed functions that write with Delta's own connector, as docs/guides/sinks/lakes.md shows them.
+"""Sealed functions that write with Delta's own connector, as docs/use/sinks/lakes.md shows them.
 
 `make spark42` sets `CLEANCUT_DELTA_JARS`, which adds the connector to the session.
 """
@@ -102,7 +102,7 @@ def delete_commit(checkpoint: Path, epoch: int) -> None:
 
 
 def test_the_documented_functions(spark: SparkSession, tmp_path: Path) -> None:
-    page = Page("docs/guides/sinks/lakes.md", spark, tmp_path)
+    page = Page("docs/use/sinks/lakes.md", spark, tmp_path)
     every, latest = tmp_path / "lake/every_count", tmp_path / "lake/latest_count"
     spark.sql(f"CREATE TABLE delta.`{latest}` (day DATE, k INT, count BIGINT) USING delta")
     inside = {"`/lake/": f"`{tmp_path}/lake/"}

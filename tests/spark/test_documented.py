@@ -24,10 +24,9 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-STARTING = "docs/guides/starting-spark.md"
-OBJECT_STORES = "docs/guides/object-stores.md"
-KUBERNETES = "docs/operations/kubernetes.md"
-MANIFEST = "docs/guides/starting/kubernetes.md"
+STARTING = "docs/get-started/starting-spark.md"
+OBJECT_STORES = "docs/use/object-stores.md"
+KUBERNETES = "docs/deploy/kubernetes.md"
 JOB = """
 from pyspark.sql import SparkSession
 
@@ -128,7 +127,7 @@ def test_the_documented_image_is_accepted_by_a_builder(tmp_path: Path) -> None:
 
 
 def test_the_documented_manifest_matches_conf(tmp_path: Path) -> None:
-    (manifest,) = blocks(MANIFEST, "yaml")
+    (manifest,) = blocks(KUBERNETES, "yaml")
     spec = yaml.safe_load(manifest)["spec"]
     conf = ["-m", "cleancut", "conf", "--format", "json"]
     printed = json.loads(run_as_typed([sys.executable, *conf], tmp_path))

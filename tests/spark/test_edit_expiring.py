@@ -22,7 +22,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-GUIDE = "docs/guides/editing.md"
+GUIDE = "docs/use/editing.md"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # With processing time, Spark would run epochs without rows for as long as the query runs.

@@ -21,7 +21,7 @@ from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
-GUIDE = "docs/guides/editing.md"
+GUIDE = "docs/use/editing.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 START = datetime(2026, 1, 1)
 WATERMARK = "1 minute"

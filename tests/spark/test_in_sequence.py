@@ -33,7 +33,7 @@ from tests.support.tiers import long
 pytestmark = pytest.mark.spark
 
 SEED = fixed(41)
-PAGE = "docs/guides/order.md"
+PAGE = "docs/use/order.md"
 SCHEMA = "k string, n long, p long, at timestamp"
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 FIRST_TIME_S = 1_000_000_000

@@ -337,7 +337,7 @@ def test_a_broker_that_is_away_is_given_up_and_secrets_are_told_to_nobody(
 
 
 def test_the_documented_sink(spark: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
-    page = Page("docs/guides/sinks/kafka.md", spark, tmp_path)
+    page = Page("docs/use/sinks/kafka.md", spark, tmp_path)
     assert page.number == 1
     page.run(0, replaced={"broker:9092": broker.servers})
     last = {}

@@ -190,7 +190,7 @@ def test_the_documented_loop(spark: SparkSession, tmp_path: Path) -> None:
             .withColumn("kind", F.lit("delta"))
         ),
     }
-    code = blocks("docs/guides/channels.md", "python")[-1]
+    code = blocks("docs/use/channels.md", "python")[-1]
     exec(code.replace('"/ranks', f'"{tmp_path}'), names)
     names["query"].awaitTermination()
     ranks = EpochFiles(tmp_path / "out").read(session).collect()

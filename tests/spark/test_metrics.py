@@ -27,7 +27,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-PAGE = "docs/operations/monitoring.md"
+PAGE = "docs/operate/monitoring.md"
 
 # The samples of an endpoint by name and labels.
 Scraped = dict[str, dict[frozenset[tuple[str, str]], float]]

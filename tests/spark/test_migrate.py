@@ -20,7 +20,7 @@ from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
-GUIDE = "docs/guides/changing.md"
+GUIDE = "docs/use/changing.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 Change = Callable[[DataFrame], DataFrame]
 

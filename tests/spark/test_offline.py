@@ -24,7 +24,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-GUIDE = "docs/guides/moving.md"
+GUIDE = "docs/operate/moving.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 CUTS = {f"{PREFIX}cuts": "true"}
 ROWS = 40

@@ -20,7 +20,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-PAGE = "docs/guides/watching.md"
+PAGE = "docs/operate/watching.md"
 INTERVAL_S = 1.2
 
 

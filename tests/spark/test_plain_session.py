@@ -156,7 +156,7 @@ def test_the_jar_of_a_version_requires_the_shared_jar_of_its_build(
 
 @long
 def test_a_session_without_jar_or_settings_stops_and_loses_nothing(tmp_path: Path) -> None:
-    """docs/guides/starting-spark.md describes the remedy."""
+    """docs/get-started/starting-spark.md describes the remedy."""
     jar = {"spark.jars": listed(cleancut.jar_paths())}
     cuts = {PROVIDER_KEY: PROVIDER_CLASS, FILE_MANAGER_KEY: FILE_MANAGER_CLASS}
     cuts[f"{PREFIX}cuts"] = "true"
@@ -172,7 +172,7 @@ def test_a_session_without_jar_or_settings_stops_and_loses_nothing(tmp_path: Pat
     with_jar = attempt(tmp_path, **jar)
     assert with_jar.returncode != 0
     assert "[CLEANCUT_CUTS_REQUIRED]" in with_jar.stderr
-    page = (ROOT / "docs/guides/starting-spark.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/get-started/starting-spark.md").read_text(encoding="utf-8")
     assert PROVIDER_CLASS in page
     assert 'No FileSystem for scheme "s3"' in page
     assert "CLEANCUT_CUTS_REQUIRED" in page

@@ -15,7 +15,7 @@ from tests.support.tiers import long
 pytestmark = pytest.mark.spark
 
 README = "README.md"
-QUICK_START = "docs/quick-start.md"
+QUICK_START = "docs/get-started/quick-start.md"
 
 
 def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) -> None:

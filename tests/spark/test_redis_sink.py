@@ -475,7 +475,7 @@ def test_a_stream_key_of_another_type_is_refused(
 def test_the_documented_sink(
     spark: SparkSession, server: RedisProcess, client: Any, tmp_path: Path
 ) -> None:
-    page = Page("docs/guides/sinks/redis.md", spark, tmp_path)
+    page = Page("docs/use/sinks/redis.md", spark, tmp_path)
     assert page.number == 1
     page.run(0, replaced={"redis://cache:6379/0": server.url})
     counts: Counter[str] = Counter()

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
-GUIDE = "docs/guides/recovery.md"
+GUIDE = "docs/operate/recovery.md"
 
 
 @pytest.fixture

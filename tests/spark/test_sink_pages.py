@@ -100,7 +100,7 @@ def grouped(spark: SparkSession, home: Path) -> dict[tuple[Any, int], int]:
 
 def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
     with postgres_server() as server:
-        page = Page("docs/guides/sinks/databases.md", spark, tmp_path, server.dsn)
+        page = Page("docs/use/sinks/databases.md", spark, tmp_path, server.dsn)
         assert page.number == 2
         page.run(0)
         sums = server.rows(SUMS)
@@ -113,7 +113,7 @@ def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
 
 @long
 def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
-    page = Page("docs/guides/sinks/lakes.md", spark, tmp_path)
+    page = Page("docs/use/sinks/lakes.md", spark, tmp_path)
     assert page.number == 4
     page.run(0)
     sums = pa.table(DeltaTable(tmp_path / "lake/counts").to_pyarrow_table()).group_by("k")
@@ -132,7 +132,7 @@ def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Path) -> None:
-    page = Page("docs/guides/sinks/your-own.md", spark, tmp_path)
+    page = Page("docs/use/sinks/your-own.md", spark, tmp_path)
     assert page.number == 6
     with contextlib.closing(sqlite3.connect(tmp_path / "data/shop.db")) as database:
         database.execute("CREATE TABLE totals (k INT, n INT)")
@@ -162,7 +162,7 @@ def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Pat
 
 @long
 def test_the_documented_proof(spark: SparkSession, tmp_path: Path) -> None:
-    page = Page("docs/guides/sinks/your-own.md", spark, tmp_path)
+    page = Page("docs/use/sinks/your-own.md", spark, tmp_path)
     proof = page.run(5, contextlib=contextlib, sqlite3=sqlite3)["TestMySink"]()
     for name in dir(proof):
         if name.startswith("test_"):

@@ -40,7 +40,7 @@ from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, long]
 
-PAGE = ROOT / "docs/guides/sinks/compared.md"
+PAGE = ROOT / "docs/use/sinks/compared.md"
 WHOLE, DUPLICATED, LOST, REFUSED = "whole", "duplicated", "lost", "refused"
 STOPS, UNREADABLE = "the query stops", "unreadable"
 NOT_ITS_OWN = "n/a"

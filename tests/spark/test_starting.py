@@ -1,6 +1,6 @@
 """Each way to start Spark that works on one machine, with the commands of its page.
 
-The program is that of docs/guides/starting-spark.md.
+The program is that of docs/get-started/starting-spark.md.
 """
 
 import re
@@ -40,9 +40,9 @@ from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, long]
 
-SUBMIT = "docs/guides/starting/spark-submit.md"
-STANDALONE = "docs/guides/starting/standalone.md"
-SHELL = "docs/guides/starting/shell-and-notebooks.md"
+SUBMIT = "docs/get-started/starting/spark-submit.md"
+STANDALONE = "docs/get-started/starting/standalone.md"
+SHELL = "docs/get-started/starting/shell-and-notebooks.md"
 # Only the typed settings of this project, not even the tests' own module path.
 HOSTS = {"127.0.0.1": {"PYTHONPATH": ""}, "127.0.0.2": {"PYTHONPATH": ""}}
 JOB = """

@@ -23,7 +23,7 @@ from tests.support.yarn_cluster import needs_yarn, yarn
 
 pytestmark = [pytest.mark.spark, long, needs_yarn]
 
-PAGE = "docs/guides/starting/yarn.md"
+PAGE = "docs/get-started/starting/yarn.md"
 # Small, and without copies of Spark's jars in each container.
 SETTINGS = f"""
 spark.yarn.jars local:{SPARK_HOME}/jars/*

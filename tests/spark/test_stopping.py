@@ -163,7 +163,7 @@ def test_the_documented_stop_runs(session: SparkSession, tmp_path: Path) -> None
     query = counting.start()
     query.processAllAvailable()
     names: dict[str, object] = {"query": query}
-    exec(blocks("docs/guides/recovery.md", "python")[0], names)
+    exec(blocks("docs/operate/recovery.md", "python")[0], names)
     assert names["last"] == 1
     assert [savepoint.name for savepoint in Checkpoint(counting.checkpoint).savepoints()] == [
         "before-release"

@@ -1,4 +1,4 @@
-"""The test kit for queries: the code of docs/guides/testing.md, and the documented properties."""
+"""The test kit for queries: the code of docs/use/testing.md, and the documented properties."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 def test_the_documented_tests_of_a_query_pass(tmp_path: Path) -> None:
     """The page creates its own session, which needs a separate process."""
-    page = "\n".join(blocks("docs/guides/testing.md", "python"))
+    page = "\n".join(blocks("docs/use/testing.md", "python"))
     assert "0 lost" in run_as_typed([sys.executable, "-c", page], tmp_path)
 
 

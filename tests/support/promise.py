@@ -1,7 +1,7 @@
 """The promises of a release, in a form that can be compared with the current code.
 
 `python -m tests.support.promise` writes that of the next release; after the release, its file in
-`tests/promises` is never written again. docs/operations/compatibility.md describes the promise.
+`tests/promises` is never written again. docs/project/compatibility.md describes the promise.
 """
 
 import argparse

@@ -13,7 +13,7 @@ from cleancut.sinks._core.query_side import query_side
 from tests.support.sessions import DELTA_JARS
 
 needs_delta = pytest.mark.skipif(not DELTA_JARS, reason="Delta's connector is for Spark 4.2")
-# The columns of docs/guides/sinks/compared.md, from the second one on.
+# The columns of docs/use/sinks/compared.md, from the second one on.
 APPEND, FILES, DELTA, OURS = "append", "files", "delta", "ours"
 KINDS = [APPEND, FILES, pytest.param(DELTA, marks=needs_delta), OURS]
 

@@ -28,7 +28,7 @@ from tests.support.kills import environment
 from tests.support.patience import PATIENCE_S
 
 SPARK_HOME = Path(pyspark.__file__).parent
-INDEX = "docs/guides/starting-spark.md"
+INDEX = "docs/get-started/starting-spark.md"
 WHEEL = f"cleancut-{cleancut.__version__}-py3-none-any.whl"
 FILES = 12
 _PATIENCE_S = PATIENCE_S

@@ -14,7 +14,7 @@ PAGES = tracked(".md")
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 # Pages of the site that are stored in the root of the repository.
-FROM_ROOT = {"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
+FROM_ROOT = {"CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
 
 
 def prose(page: Path) -> str:
@@ -73,10 +73,10 @@ def test_the_site_has_each_page_once() -> None:
 def test_links_of_the_repository_are_those_of_the_site() -> None:
     site = runpy.run_path(str(ROOT / "project/site_pages.py"))
     link = site["site_link"]
-    assert link("README.md", "docs/guides/sinks.md") == "guides/sinks.md"
-    assert link("guides/sinks.md", "../../CONTRIBUTING.md") == "../CONTRIBUTING.md"
-    assert link("guides/sinks.md", "object-stores.md") == "object-stores.md"
-    assert link("README.md", "https://example.org/a") == "https://example.org/a"
+    assert link("CONTRIBUTING.md", "docs/use/sinks.md") == "use/sinks.md"
+    assert link("use/sinks.md", "../../CONTRIBUTING.md") == "../CONTRIBUTING.md"
+    assert link("use/sinks.md", "object-stores.md") == "object-stores.md"
+    assert link("CONTRIBUTING.md", "https://example.org/a") == "https://example.org/a"
 
 
 def test_pictures_are_drawings_with_a_title_for_light_and_dark() -> None:

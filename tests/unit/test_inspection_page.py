@@ -1,4 +1,4 @@
-"""Runs the commands and the code of docs/guides/inspection.md as they are printed there."""
+"""Runs the commands and the code of docs/operate/inspection.md as they are printed there."""
 
 import os
 import re
@@ -13,10 +13,15 @@ from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.unit.test_cli import run
 
-GUIDES = Path(__file__).parents[2] / "docs/guides"
-PAGE = (GUIDES / "inspection.md").read_text(encoding="utf-8")
-PAGES_OF_ACTS = ("moving.md", "recovery.md", "changing.md", "../concepts/dataflow.md")
-ACTS = [(GUIDES / name).read_text(encoding="utf-8") for name in PAGES_OF_ACTS]
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "operate/inspection.md").read_text(encoding="utf-8")
+PAGES_OF_ACTS = (
+    "operate/moving.md",
+    "operate/recovery.md",
+    "use/changing.md",
+    "concepts/dataflow.md",
+)
+ACTS = [(DOCS / name).read_text(encoding="utf-8") for name in PAGES_OF_ACTS]
 LOCATION = "checkpoints/delays"
 
 

@@ -22,7 +22,7 @@ from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_tidy import ROOT
 
-PAGE = "docs/operations/monitoring.md"
+PAGE = "docs/operate/monitoring.md"
 PROMETHEUS = ROOT / "conf" / "prometheus"
 BOARD = ROOT / "conf" / "grafana" / "cleancut.json"
 NAME = re.compile(r"\bcleancut_(\w+)")

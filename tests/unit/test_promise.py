@@ -1,4 +1,4 @@
-"""The promises of released versions are kept (docs/operations/compatibility.md)."""
+"""The promises of released versions are kept (docs/project/compatibility.md)."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tests.support.promise import (
     write,
 )
 
-RELEASING = "docs/operations/releasing.md"
+RELEASING = "docs/project/releasing.md"
 
 
 @pytest.mark.parametrize("release", releases())

@@ -143,7 +143,7 @@ def test_a_collector_gets_a_trace_of_each_epoch(history: History) -> None:
 
 
 def test_the_documented_command_is_one() -> None:
-    ((_, *arguments),) = commands(blocks("docs/operations/monitoring.md", "sh")[1])
+    ((_, *arguments),) = commands(blocks("docs/operate/monitoring.md", "sh")[1])
     parsed = _cli._parser().parse_args(arguments)
     assert (parsed.otlp, parsed.spans) == ("http://collector:4318", True)
 

@@ -10,7 +10,7 @@ object MetricsDoc {
       """|# Metrics
          |
          |Generated from `cleancut-metrics.json` by `make docs`.
-         |[Monitoring](../operations/monitoring.md) describes the endpoints and the alerts.
+         |[Monitoring](../operate/monitoring.md) describes the endpoints and the alerts.
          |
          || source | description | name of a metric there |
          ||---|---|---|

@@ -13,7 +13,7 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
     if (runs.isEmpty)
       <p role="status">No query has committed an epoch with a cut yet. Cuts are used if the
         checkpoint location is on s3://, or if the key cuts is set; see
-        docs/guides/recovery.md.</p>
+        docs/operate/recovery.md.</p>
     else
       region("Queries")(<table>
         <thead><tr>
