@@ -385,6 +385,7 @@ released:
 
 docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "spark43/Test/runMain io.cleancut.docs.GeneratedDocs"
+	$(PYTHON) -m tests.support.reference_pages
 
 docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead link fails
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
