@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-# The page of `mkdocs.yml` that describes all classes.
-PAGE = "https://cleancut.io/reference/errors.html"
+# The documentation of this version, built by `mkdocs.yml`.
+SITE = "https://cleancut.io/"
+# The page that describes all classes.
+PAGE = f"{SITE}reference/errors.html"
 
 _MAX_MESSAGE = 2000
 # Limits of one value, from the widest to the narrowest.

@@ -3,7 +3,11 @@
 import importlib
 from typing import Any
 
-from cleancut.errors import error_of
+from cleancut._version import __version__
+from cleancut.errors import CleancutError, error_of
+
+# The file that `make wheel` and a release build; no index of packages has it yet.
+WHEEL = f"cleancut-{__version__}-py3-none-any.whl"
 
 
 def extra_package(module: str, *, feature: str, package: str, extra: str) -> Any:
@@ -23,6 +27,15 @@ def extra_package(module: str, *, feature: str, package: str, extra: str) -> Any
         importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING", feature=feature, package=package, extra=extra
-        ) from problem
+        raise missing_package(feature, package, extra) from problem
+
+
+def missing_package(feature: str, package: str, extra: str) -> CleancutError:
+    """The error for a feature whose optional package is not installed."""
+    return error_of(
+        "CLEANCUT_DEPENDENCY_MISSING",
+        feature=feature,
+        package=package,
+        extra=extra,
+        wheel=WHEEL,
+    )

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -29,6 +30,11 @@ def jars(monkeypatch: pytest.MonkeyPatch) -> str:
     paths = tuple(f"/opt/some where/{name}" for name in names)
     monkeypatch.setattr(_cli, "jar_paths", lambda: paths)
     return ",".join(paths)
+
+
+def id_of(err: str) -> str | None:
+    match = re.search(r"^\[(CLEANCUT_\w+)\] ", err, re.MULTILINE)
+    return match and match[1]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -295,6 +301,8 @@ def test_a_failing_file_system_is_reported(
     monkeypatch.setattr(arguments, "Checkpoint", fail)
     status, _, err = run(capsys, "ls", "x")
     assert status == _cli.REFUSED
+    assert id_of(err) == "CLEANCUT_FILE_UNAVAILABLE"
+    assert "`cleancut ls`" in err
     assert "Permission denied" in err
 
 
@@ -318,7 +326,9 @@ def test_only_corruption_has_its_exit_status(
         raise error
 
     monkeypatch.setattr(arguments, "Checkpoint", fail)
-    assert run(capsys, "ls", "x")[0] == status
+    exit_status, _, err = run(capsys, "ls", "x")
+    assert exit_status == status
+    assert (id_of(err) == "CLEANCUT_COMMAND_FAILED") == (status == _cli.BUG)
     assert {_cli.OK, _cli.DAMAGED, _cli.REFUSED} == {0, 1, 2}
 
 
@@ -370,4 +380,4 @@ def test_without_its_package_completion_names_the_extra(
     monkeypatch.setitem(sys.modules, "shtab", None)
     status, _, err = run(capsys, "completion", "zsh")
     assert status == _cli.REFUSED
-    assert "pip install 'cleancut[completion]'" in err
+    assert "pip install 'cleancut-0.1.0-py3-none-any.whl[completion]'" in err

@@ -286,7 +286,7 @@ def test_a_missing_boto3_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RequestError) as raised:
         Checkpoint("s3://bucket/q")
     assert raised.value.error_id == "CLEANCUT_DEPENDENCY_MISSING"
-    assert "pip install 'cleancut[s3]'" in str(raised.value)
+    assert "whl[s3]'`" in str(raised.value)
 
 
 def test_a_wrong_endpoint_is_reported() -> None:

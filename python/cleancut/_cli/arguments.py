@@ -4,6 +4,7 @@ import argparse
 from typing import Any, cast, get_type_hints
 
 from cleancut._checkpoint.checkpoint import Checkpoint
+from cleancut._cli.parsers import add_command
 from cleancut._storage.access import S3_OPTIONS, S3Options
 
 
@@ -18,7 +19,7 @@ def add_location(parser: argparse.ArgumentParser, **kind: Any) -> None:
 
 def add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     """Adds a command that reads a checkpoint."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    parser = add_command(commands, name, text)
     add_location(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_access(parser)

@@ -8,6 +8,7 @@ from typing import Any
 
 from cleancut._cli.arguments import access, add_access, number_or_name
 from cleancut._cli.dataflow_page import add_page_options, show_page
+from cleancut._cli.parsers import add_command
 from cleancut._cli.statuses import DAMAGED, OK, REFUSED
 from cleancut._display.info_list import InfoList
 from cleancut._display.output import print_json, print_list, print_plan, print_result
@@ -40,11 +41,11 @@ class DataflowCommands:
 
     def add(self, commands: Any) -> None:
         """Adds the commands to the parser."""
-        parser = commands.add_parser(
+        parser = add_command(
+            commands,
             "dataflow",
-            help="inspect several queries, make consistent cuts of all, roll back and clone",
-            description="Inspects a dataflow, several queries connected by channels, and makes "
-            "consistent cuts of all of them. The queries may run, anywhere.",
+            "inspect several queries, make consistent cuts of all, roll back and clone",
+            "A dataflow is a set of queries connected by channels. They may run, anywhere.",
         )
         place: Any = parser.add_argument(
             "location", metavar="LOCATION", help="location of the dataflow"
@@ -60,7 +61,7 @@ class DataflowCommands:
             ("members", "list the members", lambda flow, parsed: _list(flow.members(), parsed)),
             (
                 "edges",
-                "list the channels between them",
+                "list the channels between the members",
                 lambda flow, parsed: _list(flow.edges(), parsed),
             ),
             (
@@ -75,7 +76,7 @@ class DataflowCommands:
             ),
         ):
             self._command(subcommands, name, text, run)
-        text = "print all of that as an HTML page, or serve it"
+        text = "print the status of the dataflow as an HTML page, or serve it"
         add_page_options(self._command(subcommands, _PAGE, text, show_page))
         self._add_members(subcommands)
         self._add_cuts(subcommands)
@@ -83,7 +84,7 @@ class DataflowCommands:
         self._add_clone(subcommands)
 
     def _command(self, subcommands: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = subcommands.add_parser(name, help=text)
+        parser = add_command(subcommands, name, text)
         if name in (_ROLLBACK, _CLONE):
             self._add_spark(parser)
             parser.add_argument("--apply", action="store_true", help="execute the plan")
@@ -134,8 +135,8 @@ class DataflowCommands:
         running.add_argument(
             "--retain-last", type=int, default=10, metavar="N", help="default: 10 cuts"
         )
-        savepoints = subcommands.add_parser(
-            "savepoint", help="create and drop savepoints"
+        savepoints = add_command(
+            subcommands, "savepoint", "create and drop savepoints"
         ).add_subparsers(required=True, metavar="COMMAND")
         naming = self._command(savepoints, "create", "retain a cut under a name", _create_savepoint)
         naming.add_argument("name", metavar="NAME", help="name of the savepoint")

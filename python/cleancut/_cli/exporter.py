@@ -11,6 +11,7 @@ from typing import Any
 from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._checkpoint.read.root import open_root
 from cleancut._cli.arguments import access, add_access, add_location, seconds
+from cleancut._cli.parsers import add_command
 from cleancut._cli.statuses import OK
 from cleancut._metrics.checkpoint_scan import CheckpointScan
 from cleancut._metrics.otlp import push
@@ -27,11 +28,11 @@ _SIZES_EVERY_S = 600.0
 
 def add_exporter(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "exporter",
-        help="serve metrics of checkpoints for Prometheus until it is stopped",
-        description="Scans checkpoints periodically and serves their metrics for Prometheus. Needs "
-        "no driver and writes nothing.",
+        "serve metrics of checkpoints for Prometheus until it is stopped",
+        "Scans the checkpoints periodically. Needs no driver and writes nothing.",
     )
     add_location(parser, nargs="+")
     add_access(parser)

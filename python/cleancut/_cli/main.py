@@ -22,12 +22,14 @@ from cleancut._cli.arguments import (
 )
 from cleancut._cli.dataflows import DataflowCommands
 from cleancut._cli.exporter import add_exporter
+from cleancut._cli.parsers import CommandParser, add_command, invalid
 from cleancut._cli.passes import repeat
 from cleancut._cli.savepoints import add_savepoints
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._cli.top import add_top
 from cleancut._display.info_list import InfoList
 from cleancut._display.output import print_json, print_list, print_plan, print_result, print_rows
+from cleancut._error_catalog import SITE
 from cleancut._format.ages import epoch_or_time
 from cleancut._operations.compatible import check_compatibility
 from cleancut._operations.offline import (
@@ -62,6 +64,7 @@ _STATUSES: Mapping[type[CleancutError], int] = {
     CleancutError: REFUSED,
 }
 
+_DESCRIPTION = "Inspect and change checkpoints, and print a configuration for Spark."
 _DEFAULT_LIMIT = 20
 _NO_CUTS = (
     "{} has no cuts, so no epochs are recorded. To commit by cuts from the next epoch on, start the"
@@ -93,20 +96,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     except OSError as error:
-        print(f"The checkpoint cannot be read: {error}", file=sys.stderr)
+        print(_failed("CLEANCUT_FILE_UNAVAILABLE", parsed, error), file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
-        print("This is a bug of the command cleancut: please report it.", file=sys.stderr)
+        print(_failed("CLEANCUT_COMMAND_FAILED", parsed, error), file=sys.stderr)
         return BUG
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cleancut", description=__doc__)
+def _failed(error_id: str, parsed: argparse.Namespace, error: Exception) -> CleancutError:
+    detail = f"{type(error).__name__}: {error}".rstrip(".")
+    return error_of(error_id, command=f"cleancut {parsed.command}", detail=detail)
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="cleancut", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     _add_conf(commands)
     listing = add_reader(commands, "ls", "list the cuts of a checkpoint; without cuts, its stores")
     what = listing.add_mutually_exclusive_group()
@@ -159,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     add_exporter(commands)
     add_top(commands)
     DataflowCommands(Dataflow, _add_spark, _session).add(commands)
-    completing = commands.add_parser("completion", help="print a completion script for a shell")
+    completing = add_command(commands, "completion", "print a completion script for a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)
     return parser
@@ -167,11 +175,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_compatibility(commands: Any) -> None:
     text = "check whether a query can start on a checkpoint; exit with 2 if not"
-    checking = commands.add_parser(
+    checking = add_command(
+        commands,
         "check-compatibility",
-        help=text,
-        description=f"{text}. Starts Spark in this process and calls your function to make the "
-        "query, which is not started.",
+        text,
+        "Starts Spark in this process and calls your function to make the query, which is not "
+        "started.",
     )
     add_location(checking)
     checking.add_argument(
@@ -317,11 +326,11 @@ def _add_state(group: Any, word: str) -> None:
 
 
 def _add_conf(commands: Any) -> None:
-    conf = commands.add_parser(
+    conf = add_command(
+        commands,
         "conf",
-        help="print the configuration for spark-submit",
-        description="Prints the configuration for spark-submit. The options are those of "
-        "cleancut.configure; docs/reference/configuration.md describes them.",
+        "print the configuration for spark-submit",
+        f"The options are those of cleancut.configure: {SITE}reference/configuration.html",
     )
     conf.add_argument(
         "--format",
@@ -335,7 +344,7 @@ def _add_conf(commands: Any) -> None:
         text = f"{option.text} {option.rule.allowed[0].upper()}{option.rule.allowed[1:]}."
         conf.add_argument(option.flag, metavar="VALUE", help=text, **alone)
     conf.set_defaults(run=_conf)
-    jars = commands.add_parser("jars", help="print the paths of the jars for the installed Spark")
+    jars = add_command(commands, "jars", "print the paths of the jars for the installed Spark")
     jars.add_argument(
         "--separator", default="\n", help="text between the paths; default: a new line"
     )
@@ -343,11 +352,12 @@ def _add_conf(commands: Any) -> None:
 
 
 def _add_operation(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         name,
-        help=f"{text}; prints a plan without --apply",
-        description=f"For a stopped query: {text}. Starts Spark in this process. Without --apply "
-        "it prints the plan and changes nothing.",
+        f"{text}; prints a plan without --apply",
+        "Starts Spark in this process. The query must be stopped"
+        + (", unless it commits cuts." if name == "clone" else "."),
     )
     add_location(parser)
     parser.add_argument("--apply", action="store_true", help="execute the plan")
@@ -471,8 +481,7 @@ def _lookup(parsed: argparse.Namespace) -> int:
             at=parsed.at,
         )
     except TypeError as error:
-        print(error, file=sys.stderr)
-        return REFUSED
+        raise invalid("cleancut lookup", error) from error
     parsed.limit = table.num_rows
     version = int(table.schema.metadata[b"cleancut.version"])
     print_rows(table, parsed, "rows", f" of version {version}", version=version)
@@ -553,8 +562,7 @@ def _expire(parsed: argparse.Namespace) -> int:
     try:
         plan = parsed.plan(parsed)
     except ValueError as error:
-        print(error, file=sys.stderr)
-        return REFUSED
+        raise invalid(f"cleancut {parsed.command}", error) from error
     print_plan(plan.apply(fence=parsed.fence) if parsed.apply else plan, parsed)
     return OK
 

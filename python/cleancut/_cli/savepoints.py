@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from cleancut._cli.arguments import add_reader, checkpoint_of
+from cleancut._cli.parsers import add_command
 from cleancut._cli.statuses import OK, REFUSED
 from cleancut._display.output import print_json, print_list
 
@@ -11,7 +12,7 @@ from cleancut._display.output import print_json, print_list
 def add_savepoints(commands: Any) -> None:
     """Adds the commands."""
     text = "create, drop and list savepoints; the query may run"
-    savepoints = commands.add_parser("savepoint", help=text).add_subparsers(
+    savepoints = add_command(commands, "savepoint", text).add_subparsers(
         required=True, metavar="COMMAND"
     )
     creating = add_reader(savepoints, "create", "retain a cut under a name")

@@ -18,6 +18,7 @@ from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._checkpoint.read.watched_epochs import WatchedEpochs
 from cleancut._checkpoint.replicate.records import RestoreTestStatus, last_restore_test
 from cleancut._cli.arguments import access, add_access, add_location, seconds
+from cleancut._cli.parsers import add_command
 from cleancut._cli.statuses import OK
 from cleancut._packages import extra_package
 from cleancut._storage.access import S3Access
@@ -67,11 +68,11 @@ _NAMES = tuple(column.name for column in _COLUMNS)
 
 def add_top(commands: Any) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "top",
-        help="show the last epochs in the terminal, and update them",
-        description="Shows the last epochs of a checkpoint, and updates them. It needs no driver. "
-        "Keys: s sorts by the next column, r reverses the order, q quits.",
+        "show the last epochs in the terminal, and update them",
+        "Needs no driver. Keys: s sorts by the next column, r reverses the order, q quits.",
     )
     add_location(parser)
     add_access(parser)

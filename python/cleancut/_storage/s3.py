@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from cleancut._packages import missing_package
 from cleancut._storage.access import S3Access
 from cleancut._storage.object_metadata import changed, misplaced
 from cleancut._storage.objects import Stored
@@ -282,9 +283,7 @@ def _client(location: str, access: S3Access) -> Any:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING", feature=location, package="boto3", extra="s3"
-        ) from error
+        raise missing_package(location, package="boto3", extra="s3") from error
     named = (os.environ.get(name) for name in _ENDPOINT_VARIABLES)
     options = access.options
     url, region = options.get("endpoint") or next(filter(None, named), None), options.get("region")
