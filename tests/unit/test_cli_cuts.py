@@ -2,6 +2,7 @@
 
 import json
 import re
+import re
 from pathlib import Path
 
 import pyarrow.fs
@@ -24,6 +25,9 @@ def test_ls_lists_the_cuts(
     assert len(out.splitlines()) == 7
     assert out.splitlines()[-1] == "(no room for run_id)"
     _, out, _ = run(capsys, "ls", location, "--json")
+    for cut in json.loads(out):
+        # Fails for other forms, such as "2026-11-26 08:00:00+00:00".
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", cut["written"])
     assert [(cut["epoch"], cut["stores"]) for cut in json.loads(out)] == [
         (0, 2),
         (1, 2),

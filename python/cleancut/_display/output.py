@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._display import tables
@@ -66,5 +67,10 @@ def _plain(value: object) -> object:
 
 
 def _text(value: object) -> str:
-    """The text of a value without a JSON form: bytes in hexadecimal, others as in Python."""
-    return value.hex() if isinstance(value, bytes) else str(value)
+    """The text of a value without a JSON form: times in ISO 8601, bytes in hexadecimal."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        in_utc = value if value.tzinfo is None else value.astimezone(UTC)
+        return in_utc.isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else str(value)
