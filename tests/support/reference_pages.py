@@ -115,7 +115,8 @@ def command_page(parser: argparse.ArgumentParser) -> str:
         parts.append("    " + synopsis)
         parts += _arguments(subparser, bucket)
         if subparser.epilog:
-            parts.append("\n".join(_indented(inspect.cleandoc(subparser.epilog))))
+            label, _, example = subparser.epilog.partition("\n")
+            parts += [label.capitalize(), "\n".join(_indented(example.strip()))]
     parts.append("## Options of buckets")
     parts.append(
         "The options apply to LOCATION. With the prefix `--target-` they apply to TARGET, for"
