@@ -1,4 +1,4 @@
-"""The reference pages of the Python API and of the command, generated from the code.
+"""The reference pages of the Python API and of the command, and the tables of errors by kind.
 
 `python -m tests.support.reference_pages` writes them; a test compares them with the code.
 """
@@ -19,12 +19,15 @@ import cleancut.sinks
 import cleancut.testing
 import cleancut.types
 from cleancut._cli import main as _cli
+from cleancut._error_catalog import ErrorClass, error_classes
 from cleancut._storage.access import S3_OPTIONS
 from tests.support.promise import _SINK_CALLS, _public
 
 ROOT = Path(__file__).parents[2]
 PYTHON = "docs/reference/python-api.md"
 COMMAND = "docs/reference/cli.md"
+ERRORS = "docs/reference/errors.md"
+TROUBLESHOOT = "docs/operate/troubleshoot.md"
 _MODULES = (
     cleancut,
     cleancut.sinks,
@@ -66,7 +69,41 @@ _LINKED = "See [options of buckets](#options-of-buckets) for a {} on `s3://`."
 
 def pages() -> dict[str, str]:
     """Returns the generated pages by path from the root of the project."""
-    return {PYTHON: python_page(), COMMAND: command_page(_cli._parser())}
+    page = (ROOT / TROUBLESHOOT).read_text(encoding="utf-8")
+    return {
+        PYTHON: python_page(),
+        COMMAND: command_page(_cli._parser()),
+        TROUBLESHOOT: with_errors(page),
+    }
+
+
+def with_errors(page: str) -> str:
+    """Returns a page with the current tables of errors between their markers."""
+    losing = [one for one in error_classes().values() if not one.data_loss.startswith("No")]
+    rows = [f"| {_linked(one)} | {_cell(one.data_loss)} | {_cell(one.fix)} |" for one in losing]
+    tables = {
+        "errors with data loss": ["| error | what may be lost | fix |", "|---|---|---|", *rows],
+        "errors by kind": ["| kind | next step | errors |", "|---|---|---|", *_kinds()],
+    }
+    for name, lines in tables.items():
+        marked = rf"(<!-- {name}: [^\n]*-->\n).*?(?=<!-- until here -->)"
+        head = re.search(marked, page, flags=re.DOTALL)
+        assert head is not None, name
+        page = page.replace(head[0], "\n".join([head[1].rstrip(), *lines, ""]))
+    return page
+
+
+def _kinds() -> Iterator[str]:
+    page = (ROOT / ERRORS).read_text(encoding="utf-8")
+    steps = dict(re.findall(r"^\| `(\w+)` \| `\w+` \| (.*) \|$", page, flags=re.MULTILINE))
+    for kind, step in steps.items():
+        errors = [_linked(one) for one in error_classes().values() if one.kind == kind]
+        yield f"| `{kind}` | {step} | {', '.join(errors)} |"
+
+
+def _linked(one: ErrorClass) -> str:
+    short = one.error_id.removeprefix("CLEANCUT_")
+    return f"[{short}](../reference/errors.md#{one.error_id.lower()})"
 
 
 def python_page() -> str:

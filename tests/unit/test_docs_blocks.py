@@ -76,6 +76,10 @@ SCRAPED = (
     "tests/spark/test_metrics.py::test_sparks_own_sinks_have_the_metrics_of_driver_and_executors"
 )
 ORDERED = "tests/spark/test_in_sequence.py::test_the_documented_feed_comes_in_order"
+TRIED = "tests/spark/test_trial.py::test_each_step_and_its_way_back"
+OPERATED = "tests/unit/test_operating_pages.py::test_every_command_runs"
+PARSED = "tests/unit/test_operating_pages.py::test_the_documented_rollback_is_parsed"
+FITTING = "tests/unit/test_operating_pages.py::test_the_documented_memory_settings_fit_each_other"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # The test that runs each block of a page, in order; SAME compares a block with one that is run.
@@ -84,6 +88,8 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("README.md", "sh"): [TASKS, SAME, SAME, QUERY],
     ("README.md", "text"): [SAME, SAME],
     ("docs/get-started/quick-start.md", "python"): [START, START],
+    ("docs/get-started/try-it.md", "python"): [TRIED, TRIED, TRIED],
+    ("docs/get-started/try-it.md", "sh"): [TRIED] * 6,
     ("docs/use/channels.md", "python"): [CHANNEL, CHANNEL, CHANNEL, LOOP],
     ("docs/get-started/quick-start.md", "sh"): [TASKS, START, START, START, START, START],
     ("docs/get-started/quick-start.md", "text"): [START, START, START, START, START, START],
@@ -129,6 +135,11 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     # Without a cluster, the steps that do not install run on a copy of Spark's directory.
     ("docs/deploy/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/deploy/kubernetes.md", "properties"): [IMAGE],
+    ("docs/operate/troubleshoot.md", "sh"): [OPERATED] * 3,
+    ("docs/operate/upgrading.md", "sh"): [OPERATED, PARSED],
+    ("docs/deploy/production-checklist.md", "sh"): [OPERATED],
+    ("docs/deploy/sizing.md", "sh"): [OPERATED],
+    ("docs/deploy/sizing.md", "properties"): [FITTING],
     ("docs/operate/monitoring.md", "sh"): [MONITORED, TRACED],
     ("docs/operate/monitoring.md", "yaml"): [MONITORED],
     ("docs/operate/monitoring.md", "python"): [SERVED],

@@ -6,14 +6,32 @@ import pytest
 
 import cleancut
 from cleancut._cli import main as _cli
+from cleancut._error_catalog import error_classes
 from tests.support.promise import _commands
-from tests.support.reference_pages import COMMAND, PYTHON, ROOT, command_page, pages, python_page
+from tests.support.reference_pages import (
+    COMMAND,
+    PYTHON,
+    ROOT,
+    TROUBLESHOOT,
+    command_page,
+    pages,
+    python_page,
+)
 
 
-@pytest.mark.parametrize("page", [PYTHON, COMMAND])
+@pytest.mark.parametrize("page", [PYTHON, COMMAND, TROUBLESHOOT])
 def test_a_generated_page_is_current(page: str) -> None:
     """After a change of a docstring or an option, run `python -m tests.support.reference_pages`."""
     assert (ROOT / page).read_text(encoding="utf-8") == pages()[page]
+
+
+def test_each_error_is_listed_under_its_kind_and_a_loss_with_its_fix() -> None:
+    page = pages()[TROUBLESHOOT]
+    for error in error_classes().values():
+        linked = f"[{error.error_id[9:]}](../reference/errors.md#{error.error_id.lower()})"
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{error.kind}` |")]
+        assert linked in row
+        assert (f"| {linked} | Possibly." in page) == error.data_loss.startswith("Possibly.")
 
 
 def test_each_public_name_is_described() -> None:
