@@ -80,10 +80,18 @@ def pages() -> dict[str, str]:
 def with_errors(page: str) -> str:
     """Returns a page with the current tables of errors between their markers."""
     losing = [one for one in error_classes().values() if not one.data_loss.startswith("No")]
-    rows = [f"| {_linked(one)} | {_cell(one.data_loss)} | {_cell(one.fix)} |" for one in losing]
     tables = {
-        "errors with data loss": ["| error | what may be lost | fix |", "|---|---|---|", *rows],
-        "errors by kind": ["| kind | next step | errors |", "|---|---|---|", *_kinds()],
+        "errors with data loss": [
+            "| error | is data lost? |",
+            "|---|---|",
+            *(f"| {_linked(one)} | {_template(one.data_loss)} |" for one in losing),
+        ],
+        "kinds": ["| kind | next step |", "|---|---|", *_kinds()],
+        "all errors": [
+            "| error | kind | data lost | fix |",
+            "|---|---|---|---|",
+            *map(_row, error_classes().values()),
+        ],
     }
     for name, lines in tables.items():
         marked = rf"(<!-- {name}: [^\n]*-->\n).*?(?=<!-- until here -->)"
@@ -95,15 +103,24 @@ def with_errors(page: str) -> str:
 
 def _kinds() -> Iterator[str]:
     page = (ROOT / ERRORS).read_text(encoding="utf-8")
-    steps = dict(re.findall(r"^\| `(\w+)` \| `\w+` \| (.*) \|$", page, flags=re.MULTILINE))
-    for kind, step in steps.items():
-        errors = [_linked(one) for one in error_classes().values() if one.kind == kind]
-        yield f"| `{kind}` | {step} | {', '.join(errors)} |"
+    steps = re.findall(r"^\| `(\w+)` \| `\w+` \| (.*) \|$", page, flags=re.MULTILINE)
+    yield from (f"| `{kind}` | {step} |" for kind, step in steps)
+
+
+def _row(one: ErrorClass) -> str:
+    loss = re.split(r"[.;]", one.data_loss)[0].lower()
+    return f"| {_linked(one)} | `{one.kind}` | {loss} | {_template(one.fix)} |"
 
 
 def _linked(one: ErrorClass) -> str:
-    short = one.error_id.removeprefix("CLEANCUT_")
-    return f"[{short}](../reference/errors.md#{one.error_id.lower()})"
+    return f"[{one.error_id}](../reference/errors.md#{one.error_id.lower()})"
+
+
+def _template(text: str) -> str:
+    """Returns a text with its parameters as code, as the page of errors has them."""
+    parts = re.split(r"(`[^`]*`)", _joined(text))
+    shown = (re.sub(r"<\w+>", r"`\g<0>`", part) if part[:1] != "`" else part for part in parts)
+    return _escaped("".join(shown))
 
 
 def python_page() -> str:

@@ -70,6 +70,22 @@ def test_the_site_has_each_page_once() -> None:
     assert sorted(in_nav) == sorted(inside | FROM_ROOT)
 
 
+@pytest.mark.parametrize(
+    ("question", "page"),
+    [
+        ("can I try it on my query and return", "get-started/try-it.md"),
+        ("what does it cost", "deploy/sizing.md"),
+        ("how do I run it on Kubernetes", "deploy/kubernetes.md"),
+        ("how do I run it on EMR", "get-started/starting/emr.md"),
+        ("what do I do about an error at night", "operate/troubleshoot.md"),
+        ("how do I upgrade", "operate/upgrading.md"),
+        ("when does it not fit", "concepts/alternatives.md"),
+    ],
+)
+def test_the_readme_links_to_the_answer_of_a_question(question: str, page: str) -> None:
+    assert f"](docs/{page})" in (ROOT / "README.md").read_text(encoding="utf-8"), question
+
+
 def test_links_of_the_repository_are_those_of_the_site() -> None:
     site = runpy.run_path(str(ROOT / "project/site_pages.py"))
     link = site["site_link"]
