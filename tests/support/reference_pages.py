@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack, get_args, get_origin
@@ -271,6 +272,8 @@ def _described(name: str, value: Any) -> Iterator[str]:
     if _is_constructed(value):
         yield _signature(value.__name__, value)
     yield _text(value)
+    if issubclass(value, Enum):
+        yield "Values: " + ", ".join(f"`{member.name}`" for member in value) + "."
     if bases := _bases(value):
         yield "Inherits from " + " and ".join(f"`{base.__name__}`" for base in bases) + "."
     members = dict(_members(value))
@@ -361,7 +364,9 @@ def _parameter(one: inspect.Parameter) -> str:
 
 def _value(default: Any) -> str:
     """Returns a default as it is written in code; one without such a form is an ellipsis."""
-    plain = default is None or isinstance(default, str | int | float | bool | bytes | tuple)
+    if isinstance(default, tuple):
+        return repr(default) if all(_value(one) != "…" for one in default) else "…"
+    plain = default is None or isinstance(default, str | int | float | bool | bytes)
     return repr(default) if plain else "…"
 
 
