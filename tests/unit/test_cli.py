@@ -381,3 +381,21 @@ def test_without_its_package_completion_names_the_extra(
     status, _, err = run(capsys, "completion", "zsh")
     assert status == _cli.REFUSED
     assert "pip install 'cleancut-0.1.0-py3-none-any.whl[completion]'" in err
+
+
+def test_assets_are_written_and_changed_ones_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "new" / "monitoring"
+    for _ in range(2):
+        status, out, _ = run(capsys, "assets", str(directory))
+        assert (status, len(out.splitlines())) == (_cli.OK, 2)
+    rules = directory / "rules.yml"
+    original = rules.read_text(encoding="utf-8")
+    rules.write_text(original.replace("for: 10m", "for: 1h"), encoding="utf-8")
+    status, _, err = run(capsys, "assets", str(directory))
+    assert (status, id_of(err)) == (_cli.REFUSED, "CLEANCUT_COMMAND_INVALID")
+    assert str(rules) in err
+    assert "for: 1h" in rules.read_text(encoding="utf-8")
+    assert run(capsys, "assets", str(directory), "--overwrite")[0] == _cli.OK
+    assert rules.read_text(encoding="utf-8") == original

@@ -103,3 +103,35 @@ def test_pictures_are_drawings_with_a_title_for_light_and_dark() -> None:
         assert ElementTree.fromstring(text).tag.endswith("svg")
         assert "<title" in text
         assert "prefers-color-scheme: dark" in text
+
+
+def site_urls() -> Iterator[tuple[Path, str]]:
+    """Yields the addresses of the site in what users get: package, jars, and their messages."""
+    for path in tracked(".py", ".scala", ".json", ".yml"):
+        if named(path).startswith(
+            ("python/cleancut/", "jvm/core/src/main/", "jvm/spark/src/main/")
+        ):
+            text = path.read_text(encoding="utf-8")
+            for url in re.findall(r"https://cleancut\.io/([\w/.-]+\.html(?:#[\w-]+)?)", text):
+                yield path, url
+
+
+def test_addresses_of_the_site_lead_to_pages_and_headings() -> None:
+    urls = list(site_urls())
+    assert len({url for _, url in urls}) > 10
+    for path, url in urls:
+        link = f"{ROOT}/docs/{url.replace('.html', '.md')}"
+        assert broken(path, link) is None
+
+
+def test_an_unpublished_package_is_installed_from_its_file() -> None:
+    texts = tracked(".md", ".py", ".json", ".scala", ".ipynb")
+    named_only = re.compile(r"pip install (?:[\w-]+ )*['\"]?cleancut(?![-\w]*\.whl|-)")
+    matches = [
+        f"{named(path)}: {match}"
+        for path in texts
+        if "tests/" not in named(path)
+        for match in named_only.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert matches == []
+    assert named_only.search("pip install 'cleancut[s3]'")

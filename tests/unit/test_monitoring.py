@@ -17,25 +17,27 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from cleancut._cli import main as _cli
+from cleancut._error_catalog import SITE
 from cleancut._metrics.catalog import metrics
 from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_tidy import ROOT
 
 PAGE = "docs/operate/monitoring.md"
-PROMETHEUS = ROOT / "conf" / "prometheus"
-BOARD = ROOT / "conf" / "grafana" / "cleancut.json"
+RULES = ROOT / "python/cleancut/_assets/rules.yml"
+CASES = ROOT / "tests/prometheus/rules_test.yml"
+BOARD = ROOT / "python/cleancut/_assets/dashboard.json"
 NAME = re.compile(r"\bcleancut_(\w+)")
 
 
 def rules() -> list[dict[str, Any]]:
-    text = (PROMETHEUS / "rules.yml").read_text(encoding="utf-8")
+    text = RULES.read_text(encoding="utf-8")
     (group,) = yaml.safe_load(text)["groups"]
     return list(group["rules"])
 
 
 def cases() -> list[dict[str, Any]]:
-    text = (PROMETHEUS / "rules_test.yml").read_text(encoding="utf-8")
+    text = CASES.read_text(encoding="utf-8")
     return [case for test in yaml.safe_load(text)["tests"] for case in test["alert_rule_test"]]
 
 
@@ -60,12 +62,12 @@ def tool(promtool: str, *arguments: object) -> "subprocess.CompletedProcess[str]
     )
 
 
-def test_each_alert_fires_when_it_should_and_only_then(promtool: str) -> None:
-    checked = tool(
-        promtool, "check", "rules", "--lint=all", "--lint-fatal", PROMETHEUS / "rules.yml"
-    )
+def test_each_alert_fires_when_it_should_and_only_then(promtool: str, tmp_path: Path) -> None:
+    checked = tool(promtool, "check", "rules", "--lint=all", "--lint-fatal", RULES)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    answer = tool(promtool, "test", "rules", PROMETHEUS / "rules_test.yml")
+    for path in (RULES, CASES):
+        shutil.copy(path, tmp_path)
+    answer = tool(promtool, "test", "rules", tmp_path / CASES.name)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
@@ -76,7 +78,7 @@ def test_rules_that_never_or_always_fire_are_found(
     """The tests of the rules fail for both."""
     changed = rules()
     (tested,) = [rule for rule in changed if rule["alert"] == alert]
-    shutil.copy(PROMETHEUS / "rules_test.yml", tmp_path)
+    shutil.copy(CASES, tmp_path)
     for expr in (f"({tested['expr']}) and vector(0) > 1", f"absent(absent({tested['expr']}))"):
         broken = [rule | {"expr": expr} if rule is tested else rule for rule in changed]
         group = {"groups": [{"name": "cleancut", "rules": broken}]}
@@ -92,11 +94,12 @@ def test_each_alert_is_tested_both_ways_and_documented() -> None:
         seen[case["alertname"]].add(bool(case["exp_alerts"]))
     assert seen == {rule["alert"]: {True, False} for rule in rules()}
     page = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(Cleancut\w+)` \|", page, flags=re.M) == [
-        rule["alert"] for rule in rules()
-    ]
+    headings = re.findall(r"^### (Cleancut\w+)$", page, flags=re.M)
+    assert headings == [rule["alert"] for rule in rules()]
     for case in rules():
-        assert case["annotations"]["runbook"] == PAGE
+        # A heading is an anchor in small letters; tests of links check pages and headings.
+        url = f"{SITE}operate/monitoring.html#{case['alert'].lower()}"
+        assert case["annotations"]["runbook_url"] == url
         assert case["labels"]["severity"] in ("warning", "critical")
 
 
@@ -191,16 +194,19 @@ def test_promtool_reads_each_expression_of_the_dashboard(promtool: str, tmp_path
     assert f"{len(recorded)} rules found" in answer.stdout
 
 
-def test_the_documented_commands_and_settings_are_right(promtool: str, tmp_path: Path) -> None:
-    ((pip, *_), exporter) = commands(blocks(PAGE, "sh")[0])
+def test_the_documented_commands_and_settings_are_right(
+    promtool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((pip, *_), assets, exporter) = commands(blocks(PAGE, "sh")[0])
     assert pip == "pip"
     parsed = _cli._parser().parse_args(exporter[1:])
     assert (parsed.location, parsed.budget) == (["s3://bucket/delays", "s3://bucket/orders"], 5)
     scrape = blocks(PAGE, "yaml")[0]
     (job,) = yaml.safe_load(scrape)["scrape_configs"]
     assert job["static_configs"][0]["targets"] == [f"exporter:{parsed.port}"]
-    (tmp_path / "cleancut").mkdir()
-    shutil.copy(PROMETHEUS / "rules.yml", tmp_path / "cleancut")
+    monkeypatch.chdir(tmp_path)
+    assert _cli.main(assets[1:]) == _cli.OK
+    assert (tmp_path / "cleancut" / "dashboard.json").read_bytes() == BOARD.read_bytes()
     (tmp_path / "prometheus.yml").write_text(scrape, encoding="utf-8")
     answer = tool(promtool, "check", "config", tmp_path / "prometheus.yml")
     assert answer.returncode == 0, answer.stdout + answer.stderr

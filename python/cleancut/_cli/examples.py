@@ -7,6 +7,7 @@ _FLOW = "cleancut dataflow s3://bucket/dataflow"
 
 EXAMPLES: Mapping[str, str] = {
     "cleancut": "cleancut ls checkpoints/orders",
+    "cleancut assets": "cleancut assets monitoring",
     "cleancut conf": "cleancut conf --cuts true --mode unaligned --format properties",
     "cleancut jars": "cleancut jars --separator ,",
     "cleancut ls": "cleancut ls checkpoints/orders",

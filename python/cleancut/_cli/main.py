@@ -20,6 +20,7 @@ from cleancut._cli.arguments import (
     checkpoint_of,
     number_or_name,
 )
+from cleancut._cli.assets import add_assets
 from cleancut._cli.dataflows import DataflowCommands
 from cleancut._cli.exporter import add_exporter
 from cleancut._cli.parsers import CommandParser, add_command, invalid
@@ -116,6 +117,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     _add_conf(commands)
+    add_assets(commands)
     listing = add_reader(commands, "ls", "list the cuts of a checkpoint; without cuts, its stores")
     what = listing.add_mutually_exclusive_group()
     what.add_argument("--stores", action="store_true", help="list the state stores")
