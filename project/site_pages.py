@@ -2,12 +2,22 @@
 
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+# Pages that contain many terms and seldom answer a user's question.
+_RANKED_LAST = ("design/", "project/", "reference/python-api", "FORMAT", "PROTOCOL", "campaigns")
 _LINK = re.compile(r"(\]\(|(?:src|href)=\")([^)#\"\s]+)")
+
+
+def on_config(config: Any) -> Any:
+    """Adds the version to the name of the site."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    config.site_name = f"{config.site_name} {project['version']}"
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -21,7 +31,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Converts links of the repository to those of the site."""
+    """Converts links of the repository to those of the site, and ranks designs last in a search."""
+    if page.file.src_uri.startswith(_RANKED_LAST):
+        page.meta["search"] = {"boost": 0.2}
     return _LINK.sub(lambda match: match[1] + site_link(page.file.src_uri, match[2]), markdown)
 
 

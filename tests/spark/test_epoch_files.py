@@ -274,7 +274,7 @@ def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
         code.replace("/lake", f"{on_disk.home}/lake").replace(
             "/checkpoints", f"{on_disk.home}/ckpt"
         )
-        for code in blocks("docs/use/sinks.md", "python")
+        for code in blocks("docs/use/sinks/files.md", "python")
     )
     events = Events(spark.newSession(), on_disk.home / "events")
     counts = events().groupBy(F.to_date("ts").alias("day"), "k").count()

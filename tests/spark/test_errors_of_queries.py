@@ -1,8 +1,6 @@
 """`errors.find_error` finds the error of a query from any source: object, id, kind, parameters."""
 
-import re
 import shutil
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,11 +15,12 @@ from cleancut.errors import ErrorKind
 from cleancut.sinks import EpochFiles, sealed
 from tests.support.copies import copied
 from tests.support.damages import flip
+from tests.support.documented import blocks
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
 
-README = Path(__file__).parents[2] / "README.md"
+RUNNING = "docs/deploy/running.md"
 Sink = Callable[[DataFrame, int], None]
 
 
@@ -163,19 +162,18 @@ def test_an_error_wrapped_by_a_function(numbers: Numbers, tmp_path: Path) -> Non
     assert error.params["epoch"] == "0"
 
 
-def readme_says(query: StreamingQuery) -> None:
-    """Runs the README's code for a query that has ended."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    (example,) = (block for block in blocks if "errors.find_error(" in block)
-    exec(textwrap.dedent(example), {"cleancut": cleancut, "query": query})
+def restart_or_exit(query: StreamingQuery) -> None:
+    """Runs the documented code for a query that has ended."""
+    (example,) = blocks(RUNNING, "python")
+    exec(example, {"cleancut": cleancut, "query": query})
 
 
-def test_the_example_of_the_readme_decides_between_restart_and_stop(
+def test_the_documented_example_decides_between_restart_and_stop(
     numbers: Numbers, tmp_path: Path
 ) -> None:
     """The code stopped a program whose query had ended without an error."""
     sink = str(tmp_path / "sink")
-    readme_says(numbers.run("first", EpochFiles(sink)))
+    restart_or_exit(numbers.run("first", EpochFiles(sink)))
 
     def passing(_rows: DataFrame, _epoch: int) -> None:
         raise errors.error_of("CLEANCUT_STORE_BUSY", holder="task 7", waitedMs=1)
@@ -188,10 +186,10 @@ def test_the_example_of_the_readme_decides_between_restart_and_stop(
     for query in ended:
         with pytest.raises(StreamingQueryException):
             query.awaitTermination()
-    readme_says(ended[0])
+    restart_or_exit(ended[0])
     for query, text in ((ended[1], "none of ours"), (ended[2], "CLEANCUT_SINK_OWNER_MISMATCH")):
         with pytest.raises(SystemExit, match=text):
-            readme_says(query)
+            restart_or_exit(query)
 
 
 def test_a_foreign_error(numbers: Numbers) -> None:

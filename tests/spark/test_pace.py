@@ -20,7 +20,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-PAGE = "docs/operate/watching.md"
+PAGE = "docs/operate/pace.md"
 INTERVAL_S = 1.2
 
 
@@ -146,7 +146,7 @@ def test_a_budget_reports_its_effect(spark: SparkSession, tmp_path: Path) -> Non
         assert paced.budget == 0.01
         assert "allows an epoch every" in str(paced)
         assert handle.pace(budget=0).budget is None
-        exec(blocks(PAGE, "python")[1], {"query": query})
+        exec(blocks(PAGE, "python")[0], {"query": query})
         assert handle.pace().budget == 5
         assert handle.pace().min_pause == timedelta(0)
         for wrong in ("five", "-1", 1e9):

@@ -86,6 +86,18 @@ def test_the_readme_links_to_the_answer_of_a_question(question: str, page: str) 
     assert f"](docs/{page})" in (ROOT / "README.md").read_text(encoding="utf-8"), question
 
 
+@pytest.mark.parametrize("words", ["rocksdb migrate", "uninstall", "security", "cost"])
+def test_a_heading_has_the_words_that_a_user_searches_for(words: str) -> None:
+    """The search of the site ranks titles and headings first."""
+    headings = [
+        heading.lower()
+        for page in PAGES
+        if "/design/" not in named(page)
+        for heading in re.findall(r"^#+ (.*)$", prose(page), flags=re.M)
+    ]
+    assert any(all(word in heading for word in words.split()) for heading in headings)
+
+
 def test_links_of_the_repository_are_those_of_the_site() -> None:
     site = runpy.run_path(str(ROOT / "project/site_pages.py"))
     link = site["site_link"]

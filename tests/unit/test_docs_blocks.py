@@ -13,12 +13,12 @@ from tests.unit.test_tidy import ROOT, named
 
 README = "tests/spark/test_readme.py"
 START = f"{README}::test_the_quick_start_prints_what_its_page_shows"
-SAME = f"{README}::test_the_quick_start_of_the_readme_matches_its_page"
 TASKS = f"{README}::test_named_tasks_exist_in_the_makefile"
 QUERY = f"{README}::test_readme_query_and_every_command_on_its_checkpoint_run"
+TRIAL = f"{README}::test_a_query_on_rocksdb_is_tried_on_cleancut_and_returns"
 ERRORS = (
     "tests/spark/test_errors_of_queries.py"
-    "::test_the_example_of_the_readme_decides_between_restart_and_stop"
+    "::test_the_documented_example_decides_between_restart_and_stop"
 )
 STARTS = "tests/spark/test_documented.py::test_the_documented_starts_give_a_session"
 CONF = "tests/spark/test_documented.py::test_every_documented_command_that_configures_runs"
@@ -82,11 +82,11 @@ PARSED = "tests/unit/test_operating_pages.py::test_the_documented_rollback_is_pa
 FITTING = "tests/unit/test_operating_pages.py::test_the_documented_memory_settings_fit_each_other"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
-# The test that runs each block of a page, in order; SAME compares a block with one that is run.
+# The test that runs each block of a page, in order.
 RUN_BY: dict[tuple[str, str], list[str]] = {
-    ("README.md", "python"): [SAME, QUERY, QUERY, ERRORS],
-    ("README.md", "sh"): [TASKS, SAME, SAME, QUERY],
-    ("README.md", "text"): [SAME, SAME],
+    ("README.md", "python"): [QUERY],
+    ("README.md", "sh"): [TASKS, QUERY, TRIAL],
+    ("docs/deploy/running.md", "python"): [ERRORS],
     ("docs/get-started/quick-start.md", "python"): [START, START],
     ("docs/get-started/try-it.md", "python"): [TRIED, TRIED, TRIED],
     ("docs/get-started/try-it.md", "sh"): [TRIED] * 6,
@@ -104,7 +104,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/deploy/kubernetes.md", "yaml"): [MANIFEST],
     ("docs/get-started/starting/spark-connect.md", "python"): [CONNECTED],
     ("docs/get-started/starting/spark-connect.md", "sh"): [CONNECTED],
-    ("docs/use/sinks.md", "python"): [SINK, SINK, SINK],
+    ("docs/use/sinks/files.md", "python"): [SINK, SINK, SINK],
     ("docs/use/sinks/databases.md", "python"): [TABLES, TABLES],
     ("docs/use/sinks/lakes.md", "python"): [LAKES, CONNECTOR, CONNECTOR, LAKES],
     ("docs/use/sinks/redis.md", "python"): [REDIS],
@@ -120,14 +120,17 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/use/changing.md", "sh"): [ASKED],
     ("docs/operate/recovery.md", "python"): [STOPPED, GOING_BACK],
     ("docs/operate/recovery.md", "sh"): [GOING_BACK, COPIED, GIVEN_UP],
-    ("docs/operate/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
+    ("docs/operate/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON],
+    ("docs/operate/costs.md", "python"): [IN_PYTHON],
+    ("docs/operate/costs.md", "sh"): [f"{LOOKING}::test_the_commands_of_costs_run"],
     ("docs/operate/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",
         f"{LOOKING}::test_the_live_commands_run",
         f"{LOOKING}::test_every_command_on_a_bucket_runs",
         f"{LOOKING}::test_the_restore_command_runs",
     ],
-    ("docs/operate/watching.md", "python"): [WATCHED, PACED],
+    ("docs/operate/watching.md", "python"): [WATCHED],
+    ("docs/operate/pace.md", "python"): [PACED],
     ("docs/operate/watching.md", "sh"): [WATCHED, WATCHED],
     ("docs/concepts/cuts.md", "python"): [CUTS, CUTS],
     ("docs/concepts/dataflow.md", "python"): [FLOW],

@@ -1,4 +1,4 @@
-"""Runs the commands and the code of docs/operate/inspection.md as they are printed there."""
+"""Runs the commands and code of docs/operate/inspection.md and costs.md as printed there."""
 
 import os
 import re
@@ -21,6 +21,7 @@ PAGES_OF_ACTS = (
     "use/changing.md",
     "concepts/dataflow.md",
 )
+COSTS = (DOCS / "operate/costs.md").read_text(encoding="utf-8")
 ACTS = [(DOCS / name).read_text(encoding="utf-8") for name in PAGES_OF_ACTS]
 LOCATION = "checkpoints/delays"
 
@@ -87,6 +88,15 @@ def test_every_command_on_a_directory_runs(
             assert out
 
 
+def test_the_commands_of_costs_run(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    there = commands(blocks("sh", COSTS)[0])
+    assert [command[1] for command in there] == ["costs", "history"]
+    for _, *arguments in there:
+        status, out, err = run(capsys, *arguments)
+        assert (status, err) == (_cli.OK, "")
+        assert out
+
+
 def test_the_live_commands_run(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
     there = commands(blocks("sh")[1])
     assert [command[1] for command in there] == ["top", "exporter"]
@@ -121,7 +131,8 @@ def test_the_restore_command_runs(delays: CutFiles, capsys: pytest.CaptureFixtur
 def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
     for name, data in delays.objects().items():
         server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
-    directory, batches, prices, bucket = blocks("python")
+    directory, batches, bucket = blocks("python")
+    (prices,) = blocks("python", COSTS)
     names: dict[str, object] = {}
     exec(directory, names)
     assert getattr(names["report"], "ok", False)

@@ -125,7 +125,7 @@ class Checkpoint(Operations):
         """Estimates the cost of the query per day, from the epochs whose cuts are retained.
 
         It extrapolates the requests of these epochs, by kind, to a day, and adds the bytes that are
-        stored now. docs/operate/inspection.md lists what object stores bill.
+        stored now. docs/operate/costs.md lists what object stores bill.
 
         Args:
             prices: price lists to use instead of the published ones.

@@ -1,4 +1,4 @@
-"""Builds and parses the names below the path of `EpochFiles`; see docs/use/sinks.md.
+"""Builds and parses the names below the path of `EpochFiles`; see docs/use/sinks/files.md.
 
 No other module knows their format. All of them are hidden from Spark's own file readers, which
 would otherwise read unpublished files.

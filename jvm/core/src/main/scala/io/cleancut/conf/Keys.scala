@@ -186,8 +186,9 @@ object Keys {
       "file system. With cuts, tasks that commit at about the same time share a file, a second " +
       "driver is fenced, and cuts can be listed and retained. It requires the file manager " +
       "io.cleancut.CleancutCheckpointFileManager. auto uses cuts if the checkpoint has some. " +
-      "true starts to use cuts, also in an existing checkpoint without them; this cannot be " +
-      "undone. false refuses a checkpoint with cuts. A location on s3:// always has cuts.",
+      "true starts to use cuts, also in an existing checkpoint without them. This cannot be " +
+      "undone in place; a clone can be without cuts. false refuses a checkpoint with cuts. A " +
+      "location on s3:// always has cuts.",
     default = None,
     KeyType.wordOrAuto("switch", Seq("true", "false")),
     since = "0.1.0"

@@ -31,29 +31,30 @@ object KeysDoc {
           |
           |Generated from `Keys.scala` by `make docs`.
           |
-          |## Keys of Spark
+          |Set a key with `cleancut.configure`, with `--conf`, or in `spark-defaults.conf`. All
+          |problems of a configuration are reported together when the query starts.
           |
-          |A session keeps its state in Cleancut with the jar and these, which
-          |`cleancut.configure` sets and `python -m cleancut conf` prints:
+          |## Required keys of Spark
+          |
+          |`cleancut.configure` sets these keys, and `python -m cleancut conf` prints them:
           |
           |- `spark.sql.streaming.stateStore.providerClass` =
-          |  `io.cleancut.CleancutStateStoreProvider`. Without it Spark keeps state in its own
-          |  provider. It may differ from query to query and is recorded in the checkpoint.
+          |  `io.cleancut.CleancutStateStoreProvider`. Without it Spark stores state in its own
+          |  provider. The checkpoint records the provider of each query.
           |- `spark.sql.extensions` = `io.cleancut.CleancutExtensions`, after a comma if there are
-          |  others. Without it Spark refuses `transformWithState` on this provider, by
-          |  `UNSUPPORTED_FEATURE.STORE_BACKEND_NOT_SUPPORTED_FOR_TWS`; all else runs. It is read
-          |  when the session is made, and leaves alone what runs on another provider.
+          |  others. Without it Spark refuses `transformWithState` with
+          |  `UNSUPPORTED_FEATURE.STORE_BACKEND_NOT_SUPPORTED_FOR_TWS`, and no rows can be in
+          |  flight.
           |- `spark.sql.streaming.checkpointFileManagerClass` =
-          |  `io.cleancut.CleancutCheckpointFileManager`. Without it there are no checkpoint
-          |  locations on `s3://`, and no cuts.
+          |  `io.cleancut.CleancutCheckpointFileManager`. Without it checkpoints on `s3://` and cuts
+          |  are not supported.
           |
           |## Keys of Cleancut
           |
-          |All keys begin with `${Keys.Prefix}`.
-          |An unknown key below this prefix, or a value out of its range, fails the query at its
-          |start; all problems are reported together. Spark's own keys for state stores hold as
-          |they stand: `minDeltasForSnapshot`, `maxVersionsToRetainInMemory`,
-          |`minBatchesToRetain` and `maintenanceInterval`.
+          |All keys begin with `${Keys.Prefix}`. An unknown key with this prefix, or a value out of
+          |range, fails the query when it starts. Spark's own keys for state stores apply too:
+          |`minDeltasForSnapshot`, `maxVersionsToRetainInMemory`, `minBatchesToRetain` and
+          |`maintenanceInterval`.
           |
           || key | default | unit | allowed | since |
           ||---|---|---|---|---|
