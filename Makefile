@@ -155,7 +155,7 @@ chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSE
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign: export CLEANCUT_CAMPAIGN := yes
 campaign: export CLEANCUT_UNALIGNED_QUERIES := $(or $(RUNS),1000)
-campaign: setup  ## queries with random cuts, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
+campaign: setup  ## queries with random cuts, a line for docs/project/campaign-records.md; FIRST=n RUNS=n choose seeds
 	$(SBT) "spark43/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
 
 campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))

@@ -5,7 +5,7 @@ slow function in Python. Drivers and executors are killed by SIGKILL at random m
 in-flight rows of the query in Python. Verified against the answer of a batch over the same files:
 lost, duplicated and unordered rows; epochs that ran again with other rows after their seal; and
 that kills and in-flight rows have happened. `SEED` replays a run; `CLEANCUT_CHAOS_RUNS` makes it a
-campaign, whose sums are a line for `docs/campaigns.md`.
+campaign, whose sums are a line for `docs/project/campaign-records.md`.
 """
 
 import random
@@ -29,7 +29,7 @@ SEED = hunting(4711)
 CLUSTER = "local-cluster[2,1,1024]"
 # Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
 SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]
-# Columns of the table in docs/campaigns.md, after the seeds. A run is that of one query.
+# Columns of the table in docs/project/campaign-records.md, after the seeds. A run is one query.
 COUNTED = ["runs", "epochs", "held", "drivers", "executors", "met"]
 FAULTS = ["lost", "duplicated", "disordered", "wrong"]
 
@@ -40,7 +40,9 @@ def tally(figures: list[str]) -> Iterator[Counter[str]]:
     counter: Counter[str] = Counter()
     yield counter
     counts = " | ".join(str(counter[name]) for name in COUNTED + FAULTS)
-    figures.append(f"for docs/campaigns.md: | {SEED} to {SEED + chaos_runs() - 1} | {counts} |")
+    figures.append(
+        f"for docs/project/campaign-records.md: | {SEED} to {SEED + chaos_runs() - 1} | {counts} |"
+    )
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))

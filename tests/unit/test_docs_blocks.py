@@ -160,7 +160,7 @@ NOT_RUN = {
     ("docs/FORMAT.md", ""): 2,
     ("docs/design/architecture.md", "mermaid"): 1,
     ("docs/design/0001-state-engine.md", ""): 1,
-    ("docs/campaigns.md", "sh"): 1,
+    ("docs/project/campaign-records.md", "sh"): 1,
 }
 INLINE = re.compile(r"`(?:python -m )?cleancut (\w[\w-]*)([^`]*)`")
 TASK = re.compile(r"(?:`|^)make ([\w-]+)", flags=re.MULTILINE)

@@ -8,7 +8,7 @@ final case class CampaignTally(runs: Seq[CheckedRun]) {
 
   def epochsInFlight: Int = cuts.map(_.inFlight.values.count(_ > 0)).sum
 
-  /** A row of the table in `docs/campaigns.md`, without date and commit. */
+  /** A row of the table in `docs/project/campaign-records.md`, without date and commit. */
   def row(seeds: Seq[Long]): String = Seq[Any](
     s"${seeds.head}–${seeds.last}",
     runs.size,

@@ -17,7 +17,7 @@ import io.cleancut.testkit.{LoadedStores, SessionPool, TestDirectory}
  * out of order or dropped as late, and the final state must be the same.
  *
  * `CLEANCUT_UNALIGNED_QUERIES` sets the number of runs, `CLEANCUT_FIRST_SEED` the first seed.
- * `CLEANCUT_SEED` selects a single run. `docs/campaigns.md` lists the results of long campaigns.
+ * `CLEANCUT_SEED` selects a single run. `docs/project/campaign-records.md` lists long campaigns.
  */
 class UnalignedQueriesSuite extends AnyFunSuite with RocksDbComparison {
   import UnalignedQueriesSuite._
@@ -35,7 +35,7 @@ class UnalignedQueriesSuite extends AnyFunSuite with RocksDbComparison {
       finally workers.shutdown()
     val tally = CampaignTally(runs)
     info(tally.toString)
-    info(s"for docs/campaigns.md: ${tally.row(seeds)}")
+    info(s"for docs/project/campaign-records.md: ${tally.row(seeds)}")
     val wrong = runs.filterNot(_.isRight)
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     assert(tally.epochsInFlight > 0, "no epoch had in-flight rows")
