@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._cli import main as _cli
@@ -116,18 +116,17 @@ class Trial:
     def state(self, name: str) -> dict[int, tuple[int, int]]:
         """The state of each key, as Spark reads it."""
         rows = self.spark.read.format("statestore").load(str(self._home / "checkpoints" / name))
-        return dict(map(self._figures, rows.collect()))
+        # The columns of the value are the functions in the order of the plan.
+        table = rows.select("key.shop", "value.*").toArrow()
+        shops, totals_, counts = (column.to_pylist() for column in table.columns)
+        return {
+            shop: (count, total) for shop, total, count in zip(shops, totals_, counts, strict=True)
+        }
 
     def bytes(self, name: str) -> dict[Path, bytes]:
         """The files of a checkpoint."""
         files = (path for path in (self._home / "checkpoints" / name).rglob("*") if path.is_file())
         return {path: path.read_bytes() for path in files}
-
-    @staticmethod
-    def _figures(row: Row) -> tuple[int, tuple[int, int]]:
-        # The columns of an aggregation are the functions in the order of the plan.
-        total, count = row.value
-        return row.key.shop, (count, total)
 
 
 @pytest.fixture

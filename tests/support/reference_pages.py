@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack, get_args, get_origin
@@ -124,6 +125,7 @@ def _template(text: str) -> str:
     return _escaped("".join(shown))
 
 
+@cache
 def python_page() -> str:
     """Returns the page of the Python API."""
     parts = [_PYTHON_INTRO.rstrip("\n")]

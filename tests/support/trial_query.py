@@ -51,8 +51,9 @@ def last_output(output: str) -> dict[int, tuple[int, int]]:
     result: dict[int, tuple[int, int]] = {}
     epochs = sorted(Path(output).iterdir(), key=lambda path: int(path.name.partition("=")[2]))
     for epoch in epochs:
-        for row in pq.ParquetDataset(epoch, partitioning=None).read().to_pylist():
-            result[row["shop"]] = (row["n"], row["total"])
+        table = pq.ParquetDataset(epoch, partitioning=None).read()
+        shops, sums, counts = (table[name].to_pylist() for name in ("shop", "total", "n"))
+        result |= dict(zip(shops, zip(counts, sums, strict=True), strict=True))
     return result
 
 
