@@ -152,4 +152,6 @@ def test_the_page_and_the_command_name_the_same_commands() -> None:
     # Commands that change a checkpoint have other pages; the others need no checkpoint.
     typed = [block for page in ACTS for block in blocks("sh", page)]
     operations = {command[1] for block in typed for command in commands(block)}
-    assert named | operations | {"conf", "jars", "completion"} == set(action.choices or ())
+    assert named | operations | {"assets", "conf", "jars", "completion"} == set(
+        action.choices or ()
+    )
