@@ -52,7 +52,7 @@ def print_rows(
     if parsed.json:
         print_json({**extra, "has_more": has_more, "rows": rows})
         return
-    print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
+    print(tables.fitted(table.column_names, [[*map(_plain, row.values())] for row in rows]))
     print(f"{'the first ' if has_more else ''}{len(rows)} {what}{suffix}")
 
 

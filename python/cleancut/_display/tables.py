@@ -1,11 +1,11 @@
 """Tables for terminals, and the display metadata of fields."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from textwrap import fill
-from typing import Any
+from typing import Any, cast
 
 from cleancut._display import charts
 
@@ -36,6 +36,10 @@ class Column:
     drawing: Callable[[Sequence[Any]], Sequence[str]] | None = None
     trend: Callable[[str, Sequence[object]], str] | None = None
     is_text: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        return all(value is None for value in self.values)
 
     @property
     def width(self) -> int:
@@ -73,15 +77,22 @@ def fitting(columns: Sequence[Column]) -> str:
     limit = width() + _GAP
     shown, left_out = [column for column in columns if column.is_text], list[str]()
     while sum(column.width for column in shown) > limit and any(column.rank for column in shown):
-        last = max(shown, key=lambda column: column.rank)
+        last = max(shown, key=lambda column: (column.rank > 0 and column.is_empty, column.rank))
         shown.remove(last)
-        left_out.append(last.name)
+        if not last.is_empty:
+            left_out.append(last.name)
     rows = list(zip(*(column.values for column in shown), strict=True))
     table = text_table([column.name for column in shown], rows, _too_wide(shown, limit))
     if not left_out:
         return table
     named = ", ".join(column.name for column in columns if column.name in left_out)
     return f"{table}\n{fill(f'(no room for {named})', limit - _GAP)}"
+
+
+def fitted(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table as wide as the terminal, of columns that are never omitted; "(none)" without rows."""
+    columns = zip(names, zip(*rows, strict=True), strict=True) if rows else ()
+    return fitting([Column(name, values) for name, values in columns])
 
 
 def _too_wide(columns: Sequence[Column], limit: int) -> int:
@@ -122,14 +133,26 @@ def text_facts(facts: Sequence[tuple[str, object]]) -> str:
 
 def cell(value: object, at_most: int = _MAX_CELL) -> str:
     """One value, short enough for a line."""
+    text = _words(value)
+    return text if len(text) <= at_most else text[: at_most - 1] + "…"
+
+
+def _words(value: object) -> str:
+    """A value as a user would write it, not as Python does."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ranges(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(item)}".rstrip() for name, item in value.items())
+    # The text of a chain, which is a tuple, is that of its class.
+    if type(value) in (tuple, list):
+        return ", ".join(map(_words, cast("Sequence[object]", value)))
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= at_most else text[: at_most - 1] + "…"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -56,7 +56,7 @@ class CutInfo(Brief):
     """
 
     epoch: int
-    version: int
+    version: int = field(metadata=rank(4))
     generation: int = field(metadata=rank(3))
     run_id: str = field(metadata=rank(5))
     written: datetime
@@ -65,7 +65,7 @@ class CutInfo(Brief):
     frames: int = field(metadata=rank(1))
     segments: int = field(metadata=rank(2))
     bytes: int = field(metadata=BARS)
-    provider: str | None = field(default=None, metadata={"cell": class_name})
+    provider: str | None = field(default=None, metadata={"cell": class_name} | rank(6))
 
     @classmethod
     def _chart_(cls, infos: Sequence["CutInfo"]) -> str:

@@ -133,14 +133,14 @@ class DataflowPlan(Brief):
             for one in self.members
         ]
         names = ["member", "operation", "epoch", "target_epoch", "checkpoint"]
-        lines.append(tables.text_table(names, rows))
+        lines.append(tables.fitted(names, rows))
         if self.channels:
             done = "copied" if self.target else "hidden"
             hidden = [
-                [change.channel, change.sender, change.after, len(change.epochs)]
+                [change.sender, change.after, len(change.epochs), change.channel]
                 for change in self.channels
             ]
-            lines.append(tables.text_table(["channel", "sender", "after", done], hidden))
+            lines.append(tables.fitted(["sender", "after", done, "channel"], hidden))
         lines += [f"{name} may run: {who}" for name, who in sorted(self.running.items())]
         lines += [*self.notes, *([] if self.is_applied else ["Nothing has changed yet."])]
         return "\n".join(lines)
