@@ -411,6 +411,18 @@ object Errors {
   def modeRequiresCuts(location: String, mode: String): CleancutException =
     make("CLEANCUT_MODE_REQUIRES_CUTS")("location" -> location, "mode" -> mode)
 
+  /** @param packages names of Python packages, separated by spaces */
+  def pythonPackageMissing(
+      function: String,
+      python: String,
+      packages: String
+  ): CleancutException =
+    make("CLEANCUT_PYTHON_PACKAGE_MISSING")(
+      "function" -> function,
+      "python" -> python,
+      "packages" -> packages
+    )
+
   /** @param reason why that provider is required */
   def providerMismatch(location: String, provider: String, reason: String): CleancutException =
     make("CLEANCUT_PROVIDER_MISMATCH")(

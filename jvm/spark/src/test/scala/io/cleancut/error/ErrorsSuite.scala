@@ -66,6 +66,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.offHeapExhausted(1L << 20, 1L << 30),
     Errors.savepointInvalid("before", "s3://b/q", "there is no cut of epoch 7"),
     Errors.modeRequiresCuts("file:/ckpt", "unaligned"),
+    Errors.pythonPackageMissing("count", "/usr/bin/python3", "pandas protobuf"),
     Errors.providerMismatch("file:/ckpt", "a.Provider", "the query began with it"),
     Errors.spillFailed(1L << 20, 1L << 30, writeFailed),
     Errors.platformUnsupported("it is big-endian"),

@@ -44,7 +44,11 @@ object StartRefusalRule {
   /** Checks a query whose checkpoint location is known and created. */
   def check(session: AnySession)(plan: LogicalPlan): Unit = (session, plan) match {
     case (classic: SparkSession, start: WriteToStream) =>
-      StartErrors.convert(checkMode(classic.sessionState.conf, classic, start))
+      StartErrors.convert {
+        checkMode(classic.sessionState.conf, classic, start)
+        if (classic.sessionState.conf.stateStoreProviderClass == ClassNames.StateStoreProvider)
+          PythonPackages.check(start.inputQuery, classic.sparkContext.isLocal)
+      }
     case _ =>
   }
 
