@@ -22,6 +22,7 @@ from tests.support.trial_query import last_output, process, totals, write_orders
 
 pytestmark = [pytest.mark.spark, STATE_FOR_SPARK.needed]
 
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PAGE = "docs/get-started/try-it.md"
 STOCK = f"""
 from pyspark.sql import SparkSession
@@ -36,11 +37,17 @@ PLANNED, COPIED, VERIFIED, RETURNED, CONVERTED, CONVERTED_BACK = (
 
 
 class InProcess:
-    """Runs commands and queries in the session of the tests."""
+    """Runs commands and queries in the session of the tests.
 
-    def __init__(self, spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    A checkpoint keeps the provider that it has; `provider` is that of the first run.
+    """
+
+    def __init__(
+        self, spark: SparkSession, home: Path, monkeypatch: pytest.MonkeyPatch, provider: str
+    ) -> None:
         self._spark = spark
         self._home = home
+        self._provider = provider
         unstopped = SimpleNamespace(
             _jvm=spark._jvm, _jsparkSession=spark._jsparkSession, stop=lambda: None
         )
@@ -54,7 +61,7 @@ class InProcess:
         """Runs the query once."""
         if code == STOCK:
             session = self._spark.newSession()
-            session.conf.set(PROVIDER_KEY, ROCKSDB)
+            session.conf.set(PROVIDER_KEY, self._provider)
         else:
             # Each run of a user has a new session.
             self._spark.conf.unset(f"{PREFIX}cuts")
@@ -139,10 +146,11 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set("spark.app.name", name)
 
 
+@pytest.mark.parametrize("provider", [ROCKSDB, pytest.param(HDFS, marks=long)])
 def test_each_step_and_its_way_back(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
-    run = InProcess(session, tmp_path, monkeypatch)
+    run = InProcess(session, tmp_path, monkeypatch, provider)
     take_all_steps(Trial(session, tmp_path, run, keys=50), tmp_path)
 
 
