@@ -210,7 +210,7 @@ def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: 
     session.conf.set("spark.sql.shuffle.partitions", "2")
     counting = Counting(session, tmp_path, "")
     counting.add()
-    code = next(block for block in blocks(DOCUMENTED, "python") if "sinks.sealed" in block)
+    (code,) = blocks("docs/use/sinks/sealed.md", "python")
     code = code.replace("/lake", str(tmp_path / "lake")).replace(
         "s3://bucket", "s3://" + server.BUCKET
     )

@@ -18,6 +18,8 @@ PAGE = (DOCS / "operate/inspection.md").read_text(encoding="utf-8")
 PAGES_OF_ACTS = (
     "operate/moving.md",
     "operate/recovery.md",
+    "operate/recovery/replicate.md",
+    "operate/recovery/expire.md",
     "use/changing.md",
     "concepts/dataflow.md",
 )

@@ -366,7 +366,7 @@ def test_the_command_replicates_and_prints_the_lag(
 
 
 def test_the_documented_commands_run(four_cuts: CutFiles, copy: Path) -> None:
-    _, typed, _ = blocks("docs/operate/recovery.md", "sh")
+    (typed,) = blocks("docs/operate/recovery/replicate.md", "sh")
     there = {"checkpoints/orders": four_cuts.location, "checkpoints/orders-copy": copy}
     for command in commands(typed):
         arguments = [str(there.get(part, part)) for part in command[1:]]
