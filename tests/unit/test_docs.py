@@ -5,8 +5,10 @@ import runpy
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.unit.test_tidy import ROOT, named, tracked
 
@@ -84,6 +86,17 @@ def test_the_site_has_each_page_once() -> None:
 )
 def test_the_readme_links_to_the_answer_of_a_question(question: str, page: str) -> None:
     assert f"](docs/{page})" in (ROOT / "README.md").read_text(encoding="utf-8"), question
+
+
+def test_a_group_of_the_site_has_at_most_nine_pages() -> None:
+    def sizes(title: str, pages: list[Any]) -> Iterator[tuple[str, int]]:
+        yield title, len(pages)
+        for page in pages:
+            for name, inner in page.items() if isinstance(page, dict) else ():
+                if isinstance(inner, list) and name != "Design":
+                    yield from sizes(name, inner)
+
+    assert {title: size for title, size in sizes("all", yaml.safe_load(NAV)) if size > 9} == {}
 
 
 @pytest.mark.parametrize("words", ["rocksdb migrate", "uninstall", "security", "cost"])
