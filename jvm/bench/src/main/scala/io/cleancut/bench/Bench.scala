@@ -62,8 +62,14 @@ object Bench {
       case "scans"    => stores.scans(keys("100000"), turns.getOrElse(2))
       case "growth"   => stores.growth(keys("20000"), turns.getOrElse(1))
       case "memory"   => stores.memory(keys("1000000"), turns.getOrElse(1))
-      case "latency"  => CompareQueries.latency(turns.getOrElse(3))
-      case "nexmark"  =>
+      case "latency"  =>
+        val queries = list("query", "dedup,aggregation,transformWithState")
+        CompareQueries.latency(
+          queries,
+          list("intervals", "5,30,60").map(_.toInt),
+          turns.getOrElse(3)
+        )
+      case "nexmark" =>
         def number(key: String, default: String) = options.getOrElse(key, default).toInt
         val events = NexmarkEvents(
           number("rate", "10000"),

@@ -9,7 +9,9 @@ import io.cleancut.bench.base.{ChildJvm, Figures, Provider}
  */
 object CompareQueries {
   private val Epochs = "3"
-  private val LatencySeconds = "30"
+
+  /** Number of intervals of real-time mode that are measured: two, or those of 30 seconds. */
+  private def latencyIntervals(seconds: Int): String = (30 / seconds).max(2).toString
 
   def run(names: Seq[String], turns: Int): Unit = table(
     "Complete queries",
@@ -65,13 +67,18 @@ object CompareQueries {
       Figures.ratio(our, others.flatten.min)
   }
 
-  /** Latency of a row in real-time mode. */
-  def latency(turns: Int): Unit = {
-    val rows = for (query <- Seq("dedup", "aggregation", "transformWithState")) yield {
+  /**
+   * Latency of a row in real-time mode.
+   *
+   * @param intervals
+   *   intervals of the trigger in seconds: Spark ends a batch after each
+   */
+  def latency(queries: Seq[String], intervals: Seq[Int], turns: Int): Unit = {
+    val rows = for (query <- queries; interval <- intervals) yield {
       val names = Seq("cleancut", "rocksdb")
       val samples = Seq.fill(turns)(names).flatten.flatMap { name =>
         ChildJvm
-          .run(LatencyBench, Seq(name, query, LatencySeconds))
+          .run(LatencyBench, Seq(name, query, interval.toString, latencyIntervals(interval)))
           .collect { case Array(figure, _, ns) => (figure, name) -> ns.toLong }
       }
       val medians = samples.groupMap(_._1)(_._2).map { case (f, all) => f -> Figures.median(all) }

@@ -17,7 +17,8 @@ import io.cleancut.bench.base.Directories
  * Measures the latency of rows from source to sink in real-time mode: 200 rows a second, each with
  * its send time, which the sink compares with its clock.
  *
- * Arguments: `cleancut` or `rocksdb`, `dedup`, `aggregation` or `transformWithState`, seconds.
+ * Arguments: `cleancut` or `rocksdb`, `dedup`, `aggregation` or `transformWithState`, the interval
+ * of the trigger in seconds, the number of intervals to measure.
  */
 object LatencyBench {
   private val WarmUpSeconds = 20
@@ -30,19 +31,22 @@ object LatencyBench {
     val spark = session(onCleancut = args(0) == "cleancut")
     val input = LowLatencyMemoryStream.singlePartition[Long](spark)(Encoders.scalaLong)
     val root = Files.createTempDirectory("cleancut-bench")
+    val intervalSeconds = args(2).toInt
     val query = stateful(args(1), input.toDF()).writeStream
       .outputMode("update")
       .option("checkpointLocation", root.toString)
       .foreach(Latencies)
-      .trigger(Trigger.RealTime("5 seconds"))
+      .trigger(Trigger.RealTime(s"$intervalSeconds seconds"))
       .start()
     send(input, WarmUpSeconds)
     Latencies.values.clear()
-    send(input, args(2).toInt)
+    send(input, intervalSeconds * args(3).toInt)
     query.stop()
     val sorted = Latencies.values.asScala.toIndexedSeq.sorted
     for (percent <- Percentiles)
-      println(s"${args(1)}, p$percent\t0\t${sorted(sorted.size * percent / 100)}")
+      println(
+        s"${args(1)}, $intervalSeconds s, p$percent\t0\t${sorted(sorted.size * percent / 100)}"
+      )
     Directories.deleteBelow(root)
     System.exit(0)
   }
