@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -245,7 +246,7 @@ def test_an_incompatible_query_is_refused_at_its_start(spark: SparkSession, tmp_
     before, files = entries(job), job.described()
     job.add()
     writer = counted_and_summed(job, job.session()).writeStream.outputMode("update").format("noop")
-    with pytest.raises(Exception, match="CLEANCUT_QUERY_INCOMPATIBLE") as refused:
+    with pytest.raises(IllegalArgumentException, match="CLEANCUT_QUERY_INCOMPATIBLE") as refused:
         writer.option("checkpointLocation", job.checkpoint).start()
     said = str(refused.value)
     assert "from epoch 0" in said

@@ -229,7 +229,7 @@ object Errors {
     make("CLEANCUT_OBJECT_STORE_REFUSED", cause)(
       "operation" -> operation,
       "target" -> target,
-      "detail" -> detail
+      "detail" -> detail.stripSuffix(".")
     )
 
   /**

@@ -5,6 +5,7 @@ import org.apache.spark.sql.{SparkSession => AnySession}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.StartErrors
 
 import io.cleancut.conf.Keys
 import io.cleancut.error.{CleancutException, Errors}
@@ -18,8 +19,9 @@ object StartCheckRule extends Logging {
 
   /** Called with every plan that a session analyzes. */
   def check(session: AnySession)(plan: LogicalPlan): Unit = (session, plan) match {
-    case (classic: SparkSession, start: WriteToStream) if isEnabled(classic) => run(classic, start)
-    case _                                                                   =>
+    case (classic: SparkSession, start: WriteToStream) =>
+      StartErrors.convert(if (isEnabled(classic)) run(classic, start))
+    case _ =>
   }
 
   private def isEnabled(session: SparkSession): Boolean =
