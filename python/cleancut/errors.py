@@ -185,8 +185,10 @@ def find_error(failed: "StreamingQuery | BaseException") -> CleancutError | None
     raised: Any = failed.exception()
     if raised is None:
         return None
-    # PySpark passes the causes of this exception as text only, so the object is added.
-    raised._origin = failed._jsq.exception().get()
+    query: Any = failed
+    if hasattr(query, "_jsq"):
+        # PySpark passes the causes of this exception as text only, so the object is added.
+        raised._origin = query._jsq.exception().get()
     return from_java(raised)
 
 
@@ -234,6 +236,8 @@ def _found(exc: BaseException) -> Iterator[CleancutError]:
     texts = [str(throwable.getMessage()) for throwable in java_throwables(exc)]
     # PySpark's exceptions that it created from a Java exception without keeping it.
     texts += [str(getattr(of_python, "_desc", "")) for of_python in _python_causes(exc)]
+    # A client of Spark Connect receives texts only.
+    texts += [text for e in _python_causes(exc) if (text := _from_server(e)) is not None]
     for text in texts:
         for raised in raised_in_callbacks(text):
             yield from _carried(raised)
@@ -243,6 +247,11 @@ def _found(exc: BaseException) -> Iterator[CleancutError]:
         yield from _lacking(text)
     if any(_is_class_of_ours_missing(throwable) for throwable in java_throwables(exc)):
         yield error_of("CLEANCUT_JAR_NOT_LOADED")
+
+
+def _from_server(exc: BaseException) -> str | None:
+    is_from_server = type(exc).__module__ == "pyspark.errors.exceptions.connect"
+    return str(getattr(exc, "_message", "")) if is_from_server else None
 
 
 def _lacking(text: str) -> Iterator[CleancutError]:

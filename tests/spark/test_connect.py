@@ -118,6 +118,35 @@ edited = cleancut.edit(location, 0, lambda state: state.where("key.k <> 3")).app
 assert edited.operators[0].rows > 0
 kept = {row["key"]["k"] for row in cleancut.Checkpoint(location).state(0).to_pylist()}
 assert kept == {0, 1, 2, 4}, kept
+
+# The error of a function, and that of start().
+@sealed
+def failing(rows, epoch):
+    raise cleancut.errors.error_of("CLEANCUT_STORE_BUSY", holder="task 7", waitedMs=1)
+
+def check(failure, error_id):
+    first, empty, last = str(failure).partition("\\n\\n")
+    assert first.startswith(f"[{error_id}] "), str(failure)
+    assert len(first.splitlines()) == 5, first
+    assert len(last.splitlines()) <= 1, last
+    assert cleancut.errors.find_error(failure).error_id == error_id
+
+def failure_of(call):
+    try:
+        call()
+    except Exception as failure:
+        return failure
+    raise AssertionError("it did not fail")
+
+rows = distinct(spark.readStream.schema("k int, n int").json(str(source))).writeStream
+rows = rows.foreachBatch(failing)
+query = rows.option("checkpointLocation", str(home / "failing")).start()
+check(failure_of(query.awaitTermination), "CLEANCUT_STORE_BUSY")
+check(query.exception(), "CLEANCUT_STORE_BUSY")
+assert cleancut.errors.find_error(query).params["holder"] == "task 7"
+spark.conf.set("spark.sql.streaming.stateStore.cleancut.noSuchKey", "1")
+check(failure_of(rows.option("checkpointLocation", str(home / "none")).start),
+      "CLEANCUT_CONF_INVALID")
 print("DONE")
 """
 )

@@ -32,7 +32,7 @@ def imported(code: str) -> set[str]:
         ("import cleancut", 5),
         ("import cleancut.sinks", 6),
         ("from cleancut.testing import slow", 10),
-        ("from cleancut.sinks import sealed", 20),
+        ("from cleancut.sinks import sealed", 21),
         ("from cleancut.sinks import *", 101),
     ],
 )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from cleancut._error_messages import show_errors_first
 from cleancut._session.connect import is_connect, jvm_side
 from cleancut.errors import error_of, from_connect
 
@@ -193,6 +194,7 @@ def driver_of(session: Any, run_id: str | None = None) -> Driver:
         session: a session, classic or Connect.
         run_id: for Connect, the run of a query, whose session is used instead.
     """
+    show_errors_first()
     if is_connect(session):
         return ConnectDriver(session, run_id)
     return ClassicDriver(session._jvm, session)

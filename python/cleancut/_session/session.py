@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from cleancut._error_messages import show_errors_first
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.active_session import (
     cannot_join,
@@ -43,7 +44,8 @@ def configure(
     """Configures a session, new or running, so that Cleancut stores the state of new queries.
 
     Options that are not given keep their configured values. Durations have a unit (h, m, s, ms),
-    and sizes (k, m, g).
+    and sizes (k, m, g). In this process, PySpark's exceptions then begin with the error of Cleancut
+    that caused them.
 
     Args:
         builder: a `SparkSession.builder` of classic Spark; call its `getOrCreate` afterwards.
@@ -55,6 +57,7 @@ def configure(
     """
     for key, value in _confs(builder, checked_names(options)).items():
         builder.config(key, value)
+    show_errors_first()
     return builder
 
 

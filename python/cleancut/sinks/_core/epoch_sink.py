@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cleancut._error_messages import safe_for_spark
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import Expected
@@ -220,7 +221,7 @@ class EpochSink(ABC):
                 target refuses the rows.
             CorruptedError: the sealed or published record of the epoch cannot be read.
         """
-        with self.epoch(df, epoch) as opened:
+        with safe_for_spark(), self.epoch(df, epoch) as opened:
             opened.write()
 
 
@@ -250,7 +251,7 @@ class FanOut:
         Raises:
             CleancutError: as for `EpochSink`.
         """
-        with self.epoch(df, epoch) as opened:
+        with safe_for_spark(), self.epoch(df, epoch) as opened:
             opened.write()
 
 

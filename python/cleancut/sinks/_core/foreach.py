@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cleancut._error_messages import safe_for_spark, show_errors_first
 from cleancut.sinks._core.query_side import query_side
 
 if TYPE_CHECKING:
@@ -38,16 +39,18 @@ def sealed(
     Returns:
         The function for `foreachBatch`.
     """
+    show_errors_first()
 
     @functools.wraps(function)
     def sealed(df: "DataFrame", epoch: int) -> None:
-        side = query_side(df, epoch)
-        if written is not None and written(epoch) and side.finish():
-            return
-        rows = side.seal()
-        try:
-            function(rows, epoch)
-        finally:
-            rows.unpersist()
+        with safe_for_spark():
+            side = query_side(df, epoch)
+            if written is not None and written(epoch) and side.finish():
+                return
+            rows = side.seal()
+            try:
+                function(rows, epoch)
+            finally:
+                rows.unpersist()
 
     return sealed
