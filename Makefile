@@ -294,7 +294,7 @@ $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS): | setup
 	  $(VENV)/bin/go install $(GO_TARGET)
 	rm -rf .cache/go
 
-servers: $(SERVERS)  ## Kafka, MariaDB and YARN for long tests (310 MB)
+servers: $(SERVERS) $(SPARK_KAFKA)  ## Kafka, MariaDB and YARN for long tests (310 MB)
 
 $(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
 	$(SBT) servers/mariaDb servers/kafkaClassPath servers/yarnClassPath

@@ -20,8 +20,11 @@ from cleancut.testing import SinkContract
 from cleancut.testing._simulated_query import SimulatedQuery
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
+from tests.support.documented import ROOT
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
+from tests.support.kills import run_script
 from tests.support.moving_tasks import until
+from tests.support.patience import PATIENCE_S
 from tests.support.refusals import refusal
 from tests.support.server_victim import Records
 from tests.support.tiers import long
@@ -29,6 +32,8 @@ from tests.support.tiers import long
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_kafka]
 
 Row = tuple[Any, ...]
+# Spark's own source and sink.
+CONNECTOR = ROOT / ".cache" / "spark-kafka.classpath"
 # Where the sink records its epochs.
 CONTROL = "cleancut-epochs"
 # Where it listens nobody does; the password is one of nobody's.
@@ -353,3 +358,43 @@ def test_the_documented_sink(spark: SparkSession, broker: KafkaBroker, tmp_path:
 def test_options_of_the_sink_itself_are_refused() -> None:
     error = refusal(lambda: KafkaSink("b:1", topic="t", options={"transactional.id": "x"}))
     assert "the sink sets these options itself: transactional.id" in str(error)
+
+
+RECIPE = """
+import sys
+from tests.support.documented import blocks
+from tests.support.sessions import builder
+
+servers, home, jars = sys.argv[1:]
+spark = builder("local[2]", {"spark.jars": jars.replace(":", ",")}).getOrCreate()
+(code,) = blocks("docs/use/recipes.md", "python")
+for text, by in (("broker:9092", servers), ("/checkpoints", home)):
+    assert text in code
+    code = code.replace(text, by)
+given = {"spark": spark}
+exec(code, given)
+given["query"].processAllAvailable()
+given["query"].stop()
+"""
+
+
+@pytest.mark.skipif(not CONNECTOR.exists(), reason="`make servers` has not been run")
+def test_the_documented_recipe(broker: KafkaBroker, tmp_path: Path) -> None:
+    """A separate process, because Spark's connector must be on the class path."""
+    import confluent_kafka as kafka
+
+    orders = [{"customer": f"c{n % 3}", "amount": n} for n in range(30)]
+    for name in ("orders", "totals"):
+        broker.make_topic(name)
+    producer = kafka.Producer({"bootstrap.servers": broker.servers})
+    for order in orders:
+        producer.produce("orders", json.dumps(order).encode())
+    assert producer.flush(PATIENCE_S) == 0
+    answer = run_script(RECIPE, broker.servers, str(tmp_path), CONNECTOR.read_text().strip())
+    assert answer.returncode == 0, answer.stderr[-4000:]
+    rows = [json.loads(record.value()) for record in broker.records("totals")]
+    totals: Counter[str] = Counter()
+    for order in orders:
+        totals[str(order["customer"])] += int(str(order["amount"]))
+    assert {row["customer"]: row["total"] for row in rows} == totals
+    assert len(rows) == len(totals), "a total was written twice"

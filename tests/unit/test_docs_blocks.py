@@ -80,6 +80,9 @@ TRIED = "tests/spark/test_trial.py::test_each_step_and_its_way_back"
 OPERATED = "tests/unit/test_operating_pages.py::test_every_command_runs"
 PARSED = "tests/unit/test_operating_pages.py::test_the_documented_rollback_is_parsed"
 FITTING = "tests/unit/test_operating_pages.py::test_the_documented_memory_settings_fit_each_other"
+MISTAKES = "tests/spark/test_mistakes.py"
+RECIPES = "tests/unit/test_recipes.py"
+KAFKA_IN = "tests/spark/test_kafka_sink.py::test_the_documented_recipe"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # The test that runs each block of a page, in order.
@@ -87,6 +90,12 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("README.md", "python"): [QUERY],
     ("README.md", "sh"): [TASKS, QUERY, TRIAL],
     ("docs/deploy/running.md", "python"): [ERRORS],
+    ("docs/use/recipes.md", "python"): [KAFKA_IN],
+    ("docs/use/recipes.md", "yaml"): [f"{RECIPES}::test_the_job_has_the_settings_of_cleancut"],
+    ("docs/use/recipes.md", "json"): [
+        f"{RECIPES}::test_the_policy_permits_the_requests_of_the_client"
+    ],
+    ("docs/operate/common-mistakes.md", "text"): [MISTAKES] * 11,
     ("docs/get-started/quick-start.md", "python"): [START, START],
     ("docs/get-started/try-it.md", "python"): [TRIED, TRIED, TRIED],
     ("docs/get-started/try-it.md", "sh"): [TRIED] * 6,
