@@ -438,7 +438,7 @@ def test_options_without_effect_are_refused(
     with pytest.raises(SystemExit) as raised:
         _cli.main(options)
     assert raised.value.code == _cli.REFUSED
-    assert capsys.readouterr().err.startswith("usage: cleancut")
+    assert capsys.readouterr().err.startswith("[CLEANCUT_COMMAND_INVALID]")
 
 
 @contextmanager

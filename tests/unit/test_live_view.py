@@ -200,5 +200,5 @@ def test_a_slice_is_plotted_with_chosen_prices() -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(RequestError, match=r"cleancut\[plot\]"):
+    with pytest.raises(RequestError, match=r"\.whl\[plot\]"):
         Checkpoint(ROOTS).history().plot()

@@ -269,10 +269,10 @@ def test_the_command_accepts_a_key_as_text(
     assert _cli.main([*command, "8", "x y"]) == 0
     assert "x y" not in capsys.readouterr().out
     assert _cli.main([*command, "seven", "x y"]) == 2
-    said = "key.id is of type int64, and cannot be read from 'seven'\n"
-    assert capsys.readouterr().err == said
+    said = "key.id is of type int64, and cannot be read from 'seven'"
+    assert said in capsys.readouterr().err.splitlines()[0]
     assert _cli.main([*command, "7"]) == 2
-    assert capsys.readouterr().err == "key has 2 fields, id, name, not ('7',)\n"
+    assert "key has 2 fields, id, name, not ('7',)" in capsys.readouterr().err.splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,9 @@ def assert_same(html: str, infos: InfoList[Any]) -> None:
     for name in page.names:
         values = [info[name] for info in infos.to_dicts()]
         if all(isinstance(value, int) for value in values):
-            assert page.column(name) == [str(value) for value in values], name
+            texts = {True: "yes", False: "no"}
+            shown = [texts[value] if isinstance(value, bool) else str(value) for value in values]
+            assert page.column(name) == shown, name
             compared += 1
     assert compared > 1
     assert len(page.rows) == len(infos) > 0

@@ -186,7 +186,7 @@ def test_a_missing_package_is_reported_with_its_extra(
     with pytest.raises(RequestError) as raised:
         make().begin(side(), None)
     assert raised.value.error_id == "CLEANCUT_DEPENDENCY_MISSING"
-    assert f"cleancut[{extra}]" in str(raised.value)
+    assert f".whl[{extra}]" in str(raised.value)
 
 
 def test_contradictory_options_of_a_sink_are_refused() -> None:
