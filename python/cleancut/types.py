@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         StoreCutInfo,
     )
     from cleancut._checkpoint.read.epoch_history import EpochHistory
-    from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch
+    from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, StageInfo
     from cleancut._checkpoint.read.prices import DailyCost, DailyCosts, PriceList
     from cleancut._checkpoint.replicate.records import ReplicaStatus, RestoreTestStatus
     from cleancut._checkpoint.replicate.replicas import ReplicaInfo
@@ -54,6 +54,7 @@ else:
             "_checkpoint.read.epoch_info": (
                 "EpochInfo",
                 "SlowEpoch",
+                "StageInfo",
             ),
             "_checkpoint.read.prices": (
                 "DailyCost",
@@ -157,6 +158,7 @@ __all__ = [
     "ShuffleInputInfo",
     "SkewInfo",
     "SlowEpoch",
+    "StageInfo",
     "StoreCutInfo",
     "StoreInfo",
     "StoreTime",

@@ -199,7 +199,7 @@ def assert_pages(pages: Pages, last: int) -> None:
     assert "orders" in queries
     history = pages.text("query/", sort="duration", order="asc")
     assert history.count("<circle") == 0
-    assert re.search(rf'aria-label="epoch {last}: [0-9,]+ ms"', history)
+    assert re.search(rf'aria-label="epoch {last}: [0-9,]+ ms, [a-z ]+ \d+%"', history)
     assert 'aria-sort="ascending"' in history
     epoch = pages.text("epoch/", epoch=last, by="rows")
     assert "partition 3" in epoch
@@ -207,8 +207,9 @@ def assert_pages(pages: Pages, last: int) -> None:
     settings = pages.text("settings/")
     assert "<strong>true</strong>" in settings
     for page in (queries, history, epoch, settings):
-        # Spark's own pages contain only Spark's scripts.
-        assert not re.findall(r'(?:src|href)="https?://(?!spark\.apache)', page)
+        # Spark's own pages contain only Spark's scripts; ours link to the documentation.
+        assert not re.findall(r'(?:src|href)="https?://(?!spark\.apache|cleancut\.io/)', page)
+        assert 'href="https://cleancut.io/operate/watching.html"' in page
     assert "Epoch 999 of" in pages.text("epoch/", epoch=999)
     assert "Epoch without a number of" in pages.text("epoch/", epoch="x")
     assert "The query at" in pages.text("query/", location="file:/nowhere")

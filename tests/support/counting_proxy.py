@@ -1,8 +1,9 @@
-"""A proxy between an HTTP client and a server that records the requests."""
+"""A proxy between an HTTP client and a server that records the requests, and may delay them."""
 
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,10 +19,19 @@ class CountingProxy:
     Attributes:
         endpoint: the URL of the proxy.
         requests: method and path of each request, in order.
+        delay_s: seconds by which a request is delayed.
     """
 
     endpoint: str
     requests: list[tuple[str, str]] = field(default_factory=list)
+    delay_s: float = 0.0
+
+    def record(self, sent: bytes) -> None:
+        """Records the requests in some bytes, and delays them."""
+        matches = _REQUEST.findall(sent)
+        self.requests += [(method.decode(), path.decode()) for method, path in matches]
+        if matches and self.delay_s:
+            time.sleep(self.delay_s)
 
 
 @contextmanager
@@ -38,11 +48,13 @@ def counting_proxy(server: str) -> Iterator[CountingProxy]:
             except OSError:
                 return
             upstream = socket.create_connection((host, int(port)))
-            for source, target, sink in (
-                (client, upstream, proxy.requests),
+            for source, target, recorder in (
+                (client, upstream, proxy),
                 (upstream, client, None),
             ):
-                threading.Thread(target=_forward, args=(source, target, sink), daemon=True).start()
+                threading.Thread(
+                    target=_forward, args=(source, target, recorder), daemon=True
+                ).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:
@@ -51,14 +63,11 @@ def counting_proxy(server: str) -> Iterator[CountingProxy]:
         listener.close()
 
 
-def _forward(
-    source: socket.socket, target: socket.socket, requests: list[tuple[str, str]] | None
-) -> None:
+def _forward(source: socket.socket, target: socket.socket, proxy: CountingProxy | None) -> None:
     try:
         while chunk := source.recv(_CHUNK):
-            if requests is not None:
-                matches = _REQUEST.findall(chunk)
-                requests += [(method.decode(), path.decode()) for method, path in matches]
+            if proxy is not None:
+                proxy.record(chunk)
             target.sendall(chunk)
     except OSError:
         pass

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from cleancut._checkpoint.read.history_files import recorded
+from cleancut._checkpoint.read.phases import PHASES
 from cleancut._format.layout import parse_history_name
 from cleancut._storage.directory import Directory
 from cleancut.errors import CorruptedError, RequestError
+from cleancut.types import EpochHistory
+from tests.support.documented import ROOT
 
 RECORD = Path(__file__).parents[1] / "vectors" / "history" / "record.json"
 BEGIN_MS = 1_764_288_000_000
@@ -66,6 +71,60 @@ def test_a_record_is_read_as_the_format_specifies(history: History) -> None:
     assert info.slow is not None
     assert (info.slow.kind, info.slow.typical_ms) == ("straggler", 320)
     assert "cutMs" not in info.timings
+
+
+def test_a_record_has_the_whole_epoch(history: History) -> None:
+    history.write([record(41)])
+    (info,) = recorded(history.root, 0)
+    assert info.phases == {
+        "source": 5,
+        "planning": 10,
+        "map side": 15,
+        "state operators": 2220,
+        "sink": 4,
+        "commit": 53,
+        "other": 5,
+    }
+    # The write of the cut and the ownership check follow the measured duration.
+    assert sum(info.phases.values()) == 2300 + 9 + 3
+    first, second = info.stages
+    assert (first.stage, first.phase, first.tasks, first.ms) == (17, "map side", 2, 14)
+    assert first.operators == ("MicroBatchScan", "BatchEvalPython", "Exchange")
+    assert second.phase == "state operators"
+    assert info.operator_names == {0: "stateStoreSave"}
+    assert info.in_flight_growth is not None
+    assert info.in_flight_growth.startswith("in-flight rows grew from 3 to 120 over the last 8")
+
+
+def test_the_printed_history_explains_slow_epochs_and_growth(history: History) -> None:
+    history.write([record(epoch) for epoch in range(5)])
+    printed = " ".join(str(EpochHistory(recorded(history.root, 0))).split())
+    assert "state operators 96%" in printed
+    # Of the last slow epochs only, because each takes lines.
+    assert re.findall(r"Epoch (\d) was slow \(straggler\), 320 ms are usual", printed) == [
+        "2",
+        "3",
+        "4",
+    ]
+    assert "In-flight rows grew from 3 to 120 over the last 8 epochs" in printed
+    address = re.search(r"https://\S+$", printed)
+    assert address is not None
+    site = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
+    page = address[0].removeprefix(site["site_url"]).removesuffix(".html")
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert "## Phases of an epoch" in text
+    # The tab links to a section of the same page.
+    assert "## Why an epoch was slow" in text
+    terms = next((ROOT / "jvm/spark/src/main").rglob("ui/Terms.scala")).read_text(encoding="utf-8")
+    assert f'val DocsUrl = "{address[0]}"' in terms
+
+
+def test_the_phases_are_those_of_the_driver() -> None:
+    source = ROOT / "jvm/core/src/main/scala/io/cleancut/history/EpochPhase.scala"
+    declared = re.findall(
+        r'EpochPhase\(\s*"([a-z ]+)",.*?timing\(([^)]+)\)', source.read_text(), re.DOTALL
+    )
+    assert {name: tuple(re.findall(r'"(\w+)"', keys)) for name, keys in declared[:6]} == PHASES
 
 
 def test_absent_fields_are_none(history: History) -> None:

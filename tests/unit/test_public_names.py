@@ -150,6 +150,7 @@ from cleancut.types import (
     ShuffleInputInfo,
     SkewInfo,
     SlowEpoch,
+    StageInfo,
     StoreCutInfo,
     StoreInfo,
     StoreTime,

@@ -45,6 +45,7 @@ def test_an_epoch_has_spans_of_its_phases(history: History) -> None:
     assert len({span.id for span in spans}) == len(spans)
     written_ms = round(info.written.timestamp() * 1000)
     (root, *parts) = spans
+    begin_ms = root.begin_ms
     assert (root.parent, root.begin_ms, root.end_ms) == (None, written_ms - 2300, written_ms + 9)
     assert root.attributes["cleancut.slow.kind"] == "straggler"
     assert root.attributes["cleancut.in_flight_rows"] == 12
@@ -61,6 +62,13 @@ def test_an_epoch_has_spans_of_its_phases(history: History) -> None:
     assert [span.end_ms - span.begin_ms for span in phases] == [
         info.timings[f"{span.name.removeprefix('commit: ')}Ms"] for span in phases
     ]
+    assert (named["source"].begin_ms, named["source"].end_ms) == (begin_ms, begin_ms + 5)
+    assert (named["planning"].begin_ms, named["planning"].end_ms) == (begin_ms + 5, begin_ms + 15)
+    sink_ms = written_ms - 40 - 1
+    assert (named["sink"].begin_ms, named["sink"].end_ms) == (sink_ms - 4, sink_ms)
+    state = named["state operators"]
+    assert (state.begin_ms, state.end_ms) == (sink_ms - 4 - 2220, sink_ms - 4)
+    assert named["map side"].end_ms == state.begin_ms
     cut = named["write of the cut"]
     assert (cut.begin_ms, cut.end_ms) == (written_ms, written_ms + 9)
 

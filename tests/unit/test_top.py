@@ -105,7 +105,7 @@ def test_new_epochs_appear_and_rows_fit_the_height(cuts: CutFiles) -> None:
         commit(cuts)
     view.try_scan()
     shown = text_of(view, height=16)
-    assert [row["epoch"] for row in table(shown)] == [str(at) for at in range(14, 8, -1)]
+    assert [row["epoch"] for row in table(shown)] == [str(at) for at in range(14, 9, -1)]
     assert len(shown.splitlines()) <= 16
 
 
@@ -122,16 +122,18 @@ def test_the_last_slow_epoch_is_shown_with_its_reason(
     assert f"epoch 1 was slow straggler: {record(1)['slow']['detail']}" in shown
     commit = record(2)
     commit["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
+    commit["inFlightGrowth"] = {"epochs": 8, "fromRows": 100, "toRows": 900}
     history.write([commit])
     # History is written once per minute, and is not read in each scan.
     view.scan()
     assert "epoch 1 was slow" in text_of(view)
     now += 30
     view.scan()
-    shown = text_of(view, height=18)
+    assert "in-flight rows grew from 100 to 900" in " ".join(text_of(view).split())
+    shown = text_of(view, height=21)
     assert "epoch 2 was slow" in shown
     assert "commit: its commit took 900 ms" in shown
-    assert len(shown.splitlines()) <= 18
+    assert len(shown.splitlines()) <= 21
 
 
 def test_a_failing_store_is_reported_below_the_last_values(cuts: CutFiles) -> None:

@@ -13,12 +13,19 @@ RECORD: dict[str, Any] = {
     "writtenMs": 1764288000123,
     "stores": 5,
     "timings": {
+        "checkMs": 3,
         "collectMs": 11,
         "cutMs": 9,
         "epochMs": 2300,
         "gateMs": 40,
+        "mapMs": 15,
         "offsetsMs": 2,
         "ownerMs": 27,
+        "planMs": 10,
+        "sealMs": 1,
+        "sinkMs": 4,
+        "sourceMs": 5,
+        "stateMs": 2220,
     },
     "costs": {
         "driver": {
@@ -71,6 +78,26 @@ RECORD: dict[str, Any] = {
             "rows": [10, 11, 12, 10, 901],
         }
     ],
+    "stages": [
+        {
+            "stage": 17,
+            "phase": "map side",
+            "tasks": 2,
+            "startMs": 16,
+            "ms": 14,
+            "operators": ["MicroBatchScan", "BatchEvalPython", "Exchange"],
+        },
+        {
+            "stage": 18,
+            "phase": "state operators",
+            "tasks": 5,
+            "startMs": 31,
+            "ms": 2219,
+            "operators": [],
+        },
+    ],
+    "operatorNames": {"0": "stateStoreSave"},
+    "inFlightGrowth": {"epochs": 8, "fromRows": 3, "toRows": 120},
     "pauseMs": 4,
     "executorsLost": [{"executor": "3", "reason": "worker lost"}],
     "repeatedTasks": 1,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo, request_count
+from cleancut._checkpoint.read.phases import longest_phase
 from cleancut._checkpoint.read.prices import PRICES, daily_costs
 from cleancut._checkpoint.read.recorded_epochs import RecordedEpochs
 from cleancut._checkpoint.read.root import Root, open_root
@@ -135,6 +136,7 @@ class TopView:
         self._noted: RecordedEpochs | None = None
         self._noted_s = 0.0
         self._slow: EpochInfo | None = None
+        self._growth: str | None = None
         self._trouble = ""
         self.sort = "epoch"
         self.is_ascending = False
@@ -156,8 +158,10 @@ class TopView:
             return
         self._noted_s = time.monotonic()
         if self._noted is not None:
-            slow = [info for info in self._noted.scan() if info.slow is not None]
+            noted = self._noted.scan()
+            slow = [info for info in noted if info.slow is not None]
             self._slow = slow[-1] if slow else self._slow
+            self._growth = noted[-1].in_flight_growth if noted else self._growth
 
     def try_scan(self) -> None:
         """Scans; an error is shown below the table, and the next scan tries again."""
@@ -195,7 +199,7 @@ class TopView:
 
     def _fitting(self, height: int | None) -> int:
         # Other lines: facts, an empty line, the header, and an error. A reason needs more.
-        other_lines = 10 if self._slow is None else 14
+        other_lines = (11 if self._slow is None else 15) + (self._growth is not None)
         return self._rows if height is None else max(min(self._rows, height - other_lines), 1)
 
     def _sorted(self) -> list[EpochInfo]:
@@ -222,6 +226,11 @@ class TopView:
         if estimates:
             costs = ", ".join(f"${cost.requests_usd:.2f} ({cost.store})" for cost in estimates)
             yield "requests a day", costs
+        phase = longest_phase(last.phases)
+        if phase is not None:
+            yield "longest phase", f"{phase} of {last.duration_ms or 0:,} ms"
+        if self._growth is not None:
+            yield "growth", self._growth
         yield "time", _course([info.duration_ms for info in epochs], "ms")
         yield "in-flight rows", _course([info.in_flight_rows for info in epochs], "rows")
 

@@ -47,6 +47,8 @@ def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
         ("cut_write_duration_seconds", epoch.cut_ms),
     ):
         yield from _seconds(metric, ms)
+    for phase, ms in epoch.phases.items():
+        yield Sample("epoch_phase_duration_seconds", ms / _MS, {"phase": phase})
     overloaded = 0
     for cut in epoch.operators:
         label = {"operator": str(cut.operator)}

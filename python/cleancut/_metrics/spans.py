@@ -9,6 +9,10 @@ from cleancut._format.cut.costs import StoreTime
 Value = str | int
 # Consecutive phases; docs/FORMAT.md describes them.
 _COMMIT = ("collect", "owner", "offsets")
+_FIRST = ("source", "planning")
+_LAST = ("sink", "state operators", "map side")
+# The times since the first open store.
+_AFTER_OPEN = ("stateMs", "sinkMs", "sealMs", "gateMs")
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,14 @@ def spans_of(info: EpochInfo) -> Iterator[Span]:
     """The span of an epoch, followed by the spans of its parts.
 
     For operators and stores only the duration is known, not the start: their spans start with the
-    epoch, and have the attribute `cleancut.begin`. Only the slowest ones have a span.
+    first open store, and have the attribute `cleancut.begin`. Only the slowest ones have a span.
     """
     written_ms = round(info.written.timestamp() * 1000)
     begin_ms = written_ms - (info.duration_ms or info.commit_ms or 0)
     end_ms = written_ms + (info.cut_ms or 0)
     yield Span("", None, "epoch", begin_ms, end_ms, dict(_facts(info)))
+    if info.duration_ms is not None:
+        yield from _phases(info, begin_ms, written_ms)
     if info.commit_ms is not None:
         at_ms = written_ms - info.commit_ms
         yield Span("commit", "", "commit", at_ms, written_ms)
@@ -52,7 +58,22 @@ def spans_of(info: EpochInfo) -> Iterator[Span]:
                 at_ms += ms
     if info.cut_ms is not None:
         yield Span("cut", "", "write of the cut", written_ms, end_ms)
-    yield from _operators(info, begin_ms, written_ms)
+    opened_ms = written_ms - sum(info.timings.get(key, 0) for key in _AFTER_OPEN)
+    yield from _operators(info, max(begin_ms, opened_ms), written_ms)
+
+
+def _phases(info: EpochInfo, begin_ms: int, written_ms: int) -> Iterator[Span]:
+    """The phases before the commit: two from the start of the trigger, three until the commit."""
+    first_ms, end_ms = begin_ms, written_ms - (info.commit_ms or 0)
+    for name in _FIRST:
+        if ms := info.phases[name]:
+            yield Span(name, "", name, first_ms, min(first_ms + ms, end_ms))
+            first_ms = min(first_ms + ms, end_ms)
+    end_ms -= info.timings.get("sealMs", 0)
+    for name in _LAST:
+        if ms := info.phases[name]:
+            yield Span(name, "", name, max(end_ms - ms, begin_ms), end_ms)
+            end_ms = max(end_ms - ms, begin_ms)
 
 
 def _operators(info: EpochInfo, begin_ms: int, last_ms: int) -> Iterator[Span]:

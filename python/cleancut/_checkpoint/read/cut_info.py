@@ -28,6 +28,12 @@ from cleancut._provider import PROVIDER_CLASS
 # Labels of the timings in a cut; FORMAT.md describes them.
 _PHASES = {
     "epochMs": "epoch took",
+    "sourceMs": "source took",
+    "planMs": "planning took",
+    "mapMs": "map side took",
+    "stateMs": "state operators took",
+    "sinkMs": "sink took",
+    "sealMs": "seal took",
     "gateMs": "commit took",
     "collectMs": "collecting frames took",
     "ownerMs": "ownership check took",

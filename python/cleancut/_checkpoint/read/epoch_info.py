@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cleancut._brief import Brief
+from cleancut._checkpoint.read.phases import longest_phase, phases_of
 from cleancut._display.tables import TREND, rank
 from cleancut._format.cut.channels import (
     CutMode,
@@ -26,10 +27,15 @@ SLOW_KINDS = (
     "executor-lost",
     "driver-pause",
     "retries",
+    "commit",
     "upload",
     "straggler",
-    "commit",
     "input",
+    "source",
+    "planning",
+    "map-side",
+    "state-operators",
+    "sink",
     "unknown",
 )
 
@@ -40,7 +46,8 @@ class SlowEpoch(Brief):
 
     Attributes:
         kind: the cause of at least half of the delay: "executor-lost", "driver-pause", "retries",
-            "upload", "straggler", "commit", "input", or "unknown".
+            "commit", "upload", "straggler", "input", "source", "planning", "map-side",
+            "state-operators", "sink", or "unknown".
         typical_ms: median duration of the epochs before it, in milliseconds.
         detail: explanation with figures.
     """
@@ -54,6 +61,27 @@ class SlowEpoch(Brief):
 
 
 @dataclass(frozen=True, repr=False)
+class StageInfo(Brief):
+    """A stage of Spark that ran for an epoch.
+
+    Attributes:
+        stage: Spark's stage id.
+        phase: the phase of the epoch in which it ran, as in `EpochInfo.phases`.
+        operators: names of its operators in Spark's plan, from the source to the sink.
+        tasks: number of its tasks.
+        start_ms: milliseconds from the start of the trigger until its submission.
+        ms: milliseconds from its submission until its completion.
+    """
+
+    stage: int
+    phase: str
+    operators: tuple[str, ...]
+    tasks: int
+    start_ms: int
+    ms: int
+
+
+@dataclass(frozen=True, repr=False)
 class EpochInfo(Brief):
     """The cost of one committed epoch. Values are None if an older release wrote its cut.
 
@@ -62,10 +90,13 @@ class EpochInfo(Brief):
         generation: generation of the driver that committed it. Each start of the query has a
             higher one.
         written: time at which its cut was assembled, in UTC.
-        duration_ms: milliseconds from the first open store to the assembled cut, by the driver's
-            clock, and at least `commit_ms`; also None if no task opened a store.
+        duration_ms: milliseconds from the start of the trigger to the assembled cut, by the
+            driver's clock. None if it is unknown.
         commit_ms: milliseconds from the end of the sink to the assembled cut; `timings` has the
             parts.
+        phases: milliseconds of each phase: "source", "planning", "map side" (the tasks before the
+            first state operator), "state operators", "sink", "commit" (with the write of the cut)
+            and "other". A table shows the longest phase.
         cut_ms: milliseconds that the write of the cut took. The next cut of the same run records
             it; None until then.
         stores: number of state stores.
@@ -91,26 +122,31 @@ class EpochInfo(Brief):
         restore_tested: time of the last restore test of its cut, in UTC; None if there is none.
         slow: reason why it took longer than other epochs of its run; None if it did not, or if it
             was not checked.
+        stages: the longest stages of Spark, if the epoch was slow and its driver recorded it.
+        operator_names: Spark's names of the state operators by their ids, if they are recorded.
+        in_flight_growth: growth of the in-flight rows over the last epochs, in words; None if they
+            do not grow.
     """
 
     epoch: int
     generation: int = field(metadata=rank(9))
     written: datetime
     duration_ms: int | None = field(metadata=TREND)
-    commit_ms: int | None = field(metadata=TREND)
+    commit_ms: int | None = field(metadata=rank(2) | TREND)
+    phases: Mapping[str, int] = field(metadata={"cell": longest_phase})
     cut_ms: int | None = field(metadata=rank(5) | TREND)
     stores: int = field(metadata=rank(6))
     frames: int | None = field(metadata=rank(8) | TREND)
     frame_bytes: int | None = field(metadata=rank(10))
     segments: int | None = field(metadata=rank(7))
     segment_bytes: int | None = field(metadata=rank(3) | TREND)
-    requests: RequestsByKind | None = field(metadata={"cell": request_count} | TREND)
+    requests: RequestsByKind | None = field(metadata=rank(1) | {"cell": request_count} | TREND)
     retries: int | None = field(metadata=rank(4))
     failures: int | None = field(metadata=rank(4))
     bytes_sent: int | None = field(metadata=rank(11))
     bytes_received: int | None = field(metadata=rank(11))
     slowest: StoreTimes | None = field(metadata=rank(12))
-    mode: CutMode = field(metadata=rank(2))
+    mode: CutMode = field(metadata=rank(3))
     in_flight_rows: int = field(metadata=TREND)
     alignment_ms: int | None = field(metadata=rank(1) | TREND)
     barrier_to_capture_ms: int | None = field(metadata=rank(9))
@@ -119,6 +155,9 @@ class EpochInfo(Brief):
     costs: Costs | None = field(metadata={"column": False})
     restore_tested: datetime | None = field(default=None, metadata={"column": False})
     slow: SlowEpoch | None = field(default=None, metadata=rank(4))
+    stages: tuple[StageInfo, ...] = field(default=(), metadata={"column": False})
+    operator_names: Mapping[int, str] = field(default_factory=dict, metadata={"column": False})
+    in_flight_growth: str | None = field(default=None, metadata={"column": False})
 
 
 def epoch_info(
@@ -143,6 +182,7 @@ def epoch_info(
         written=written,
         duration_ms=timings.get("epochMs"),
         commit_ms=timings.get("gateMs"),
+        phases=phases_of(timings, cut_ms),
         cut_ms=cut_ms,
         stores=stores,
         frames=None if used is None else used.frames,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cleancut._checkpoint.read.cut_info import epoch_infos
-from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, epoch_info
+from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, StageInfo, epoch_info
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root
 from cleancut._format.ages import moment
@@ -59,7 +59,16 @@ def _with_note(info: EpochInfo, note: EpochInfo | None) -> EpochInfo:
     """Adds the recorded values that a cut cannot contain."""
     if note is None or note.generation != info.generation:
         return info
-    return replace(info, slow=note.slow, cut_ms=note.cut_ms if info.cut_ms is None else info.cut_ms)
+    return replace(
+        info,
+        slow=note.slow,
+        cut_ms=note.cut_ms if info.cut_ms is None else info.cut_ms,
+        phases=note.phases,
+        timings={**info.timings, **note.timings},
+        stages=note.stages,
+        operator_names=note.operator_names,
+        in_flight_growth=note.in_flight_growth,
+    )
 
 
 def recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
@@ -172,6 +181,34 @@ def _info(fields: dict[str, Any]) -> EpochInfo:
         alignment_ms=fields.get("alignmentMs"),
         barrier_to_capture_ms=fields.get("barrierToCaptureMs"),
         slow=_slow(fields.get("slow")),
+        stages=tuple(map(_stage, typed(fields, "stages", list, []))),
+        operator_names={
+            int(operator): str(name)
+            for operator, name in typed(fields, "operatorNames", dict, {}).items()
+        },
+        in_flight_growth=_growth(fields.get("inFlightGrowth")),
+    )
+
+
+def _stage(fields: Any) -> StageInfo:
+    return StageInfo(
+        stage=typed(fields, "stage", int),
+        phase=typed(fields, "phase", str),
+        operators=tuple(map(str, typed(fields, "operators", list, []))),
+        tasks=typed(fields, "tasks", int, 0),
+        start_ms=typed(fields, "startMs", int, 0),
+        ms=typed(fields, "ms", int),
+    )
+
+
+def _growth(fields: Any) -> str | None:
+    if fields is None:
+        return None
+    first, last = typed(fields, "fromRows", int), typed(fields, "toRows", int)
+    # The words of InFlightGrowth.scala.
+    return (
+        f"in-flight rows grew from {first} to {last} over the last {typed(fields, 'epochs', int)} "
+        "epochs: the query receives more rows than its stragglers process"
     )
 
 

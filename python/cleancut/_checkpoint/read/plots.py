@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo
+from cleancut._checkpoint.read.phases import OTHER, PHASES
 from cleancut._checkpoint.read.prices import PriceList, request_costs
 from cleancut._packages import extra_package
 
@@ -53,20 +54,14 @@ def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
 
 
 def _times(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
-    """Stacked phases: tasks, commit, and the write of the cut."""
+    """Stacked phases in the order of time; phases that no epoch has are omitted."""
     at = [info.epoch for info in epochs]
-    commits = [(info.commit_ms or 0) / _MS for info in epochs]
-    whole = [(info.duration_ms or 0) / _MS for info in epochs]
-    tasks = [max(all_s - commit, 0.0) for all_s, commit in zip(whole, commits, strict=True)]
-    cuts = [(info.cut_ms or 0) / _MS for info in epochs]
     bottom = [0.0] * len(at)
-    for name, seconds in (
-        ("tasks and sink", tasks),
-        ("commit", commits),
-        ("write of the cut", cuts),
-    ):
-        axes.bar(at, seconds, bottom=bottom, label=name, width=0.8)
-        bottom = [below + height for below, height in zip(bottom, seconds, strict=True)]
+    for name in (*PHASES, OTHER):
+        seconds = [info.phases[name] / _MS for info in epochs]
+        if any(seconds):
+            axes.bar(at, seconds, bottom=bottom, label=name, width=0.8)
+            bottom = [below + height for below, height in zip(bottom, seconds, strict=True)]
     axes.set_ylabel("seconds")
     axes.set_title("Duration of each epoch")
     axes.legend(loc="upper left")

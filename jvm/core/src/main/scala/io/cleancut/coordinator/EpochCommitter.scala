@@ -8,7 +8,7 @@ import io.cleancut.base.StateVersion
 import io.cleancut.coordinator.state.{CommittedEpoch, QueryRun}
 import io.cleancut.cutstore.{NotesWatch, StoredCut}
 import io.cleancut.format.cut.Cut
-import io.cleancut.history.{EpochRecord, EpochTasks}
+import io.cleancut.history.{EpochRecord, EpochTasks, TriggerTimes}
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 
 /**
@@ -51,15 +51,19 @@ final private[coordinator] class EpochCommitter(
       entry: String,
       plan: => Option[EpochPlan]
   ): String = {
-    val start = clock.monotonicNs()
+    val begin = Begin(clock.monotonicNs(), runtime.watcher.flatMap(_.trigger(epoch)))
     val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
     // A sink may return without a seal.
     frames.flush(run, epoch)
-    val counted = lateCut(run, epoch, entry).getOrElse(ownCut(run, epoch, entry, plan, start))
+    val late = lateCut(run, epoch, entry).map(Committed(_, None))
+    val committed = late.getOrElse(ownCut(run, epoch, entry, plan, begin))
+    val counted = committed.counted
+    val cutNs = clock.monotonicNs()
     // Before Spark plans the next epoch: either a later owner has seen the cut, or this check finds
     // the later owner.
-    runs.checkOwner(run, epoch + 1)
+    try runs.checkOwner(run, epoch + 1)
+    finally committed.report.foreach(onCommitted(run, _, clock.monotonicNs() - cutNs))
     run.lookedNs = Some(clock.monotonicNs())
     maintenance.afterCommit(run, epoch)
     counted.commit
@@ -100,8 +104,9 @@ final private[coordinator] class EpochCommitter(
       epoch: Long,
       entry: String,
       plan: => Option[EpochPlan],
-      start: Long
-  ): Cut = {
+      begin: Begin
+  ): Committed = {
+    val start = begin.atNs
     val chains = sources.find(run, epoch, entry, plan)
     val collectedNs = clock.monotonicNs()
     if (!runs.locked(run.at(epoch).isSealed)) runs.checkOwnerUnless(run, epoch, CutLookNs)
@@ -111,7 +116,7 @@ final private[coordinator] class EpochCommitter(
     val used = runs.usage()
     val parts = Seq("collectMs" -> collectedNs, "ownerMs" -> ownedNs, "offsetsMs" -> readyNs)
     val (timings, costs) =
-      runs.locked((run.meter.timings(start, parts), run.meter.costs(used)))
+      runs.locked((run.meter.timings(start, parts, begin.trigger), run.meter.costs(used)))
     val (channels, courses) = runs.locked((run.decided(epoch), run.courses(epoch)))
     val whole = Cut(
       epoch,
@@ -137,18 +142,17 @@ final private[coordinator] class EpochCommitter(
     val continuesFromOwn = CommitEntry.countedIds(entry).isDefined
     val next = if (continuesFromOwn) cut else other.fold(cut)(_.whole)
     val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
-    run.wasLate = run.usual.took(timings.get("epochMs").map(_ + cutMs))
     val (tasks, aligned) = runs.locked {
       run.advance(next)
       committed = Some(CommittedEpoch(cut, cutMs))
       (run.meter.advance(used, writeNs), run.aligned)
     }
-    onCommitted(next, cutMs, tasks, aligned, run.stored.map(_.now(used, archive)))
     logger.info(
       s"Committed epoch $epoch of ${archive.location}: ${chains.size} stores, commit took " +
         s"${msSince(start)} ms"
     )
-    other.fold(cut)(_.head)
+    val report = Report(next, cutMs, tasks, aligned, run.stored.map(_.now(used, archive)))
+    Committed(other.fold(cut)(_.head), Some(report))
   }
 
   /** The cut that exists instead of this run's. */
@@ -159,24 +163,29 @@ final private[coordinator] class EpochCommitter(
       .getOrElse(throw runs.committedBy(epoch, existing.map(_.head)))
   }
 
-  /** Reports the epoch to the history. */
-  private def onCommitted(
-      cut: Cut,
-      cutMs: Long,
-      tasks: EpochTasks,
-      aligned: Map[Long, String],
-      storedBytes: => Option[Long]
-  ): Unit =
+  /**
+   * Reports the epoch to the history.
+   *
+   * @param checkNs
+   *   duration of the ownership check after the cut
+   */
+  private def onCommitted(run: QueryRun, report: Report, checkNs: Long): Unit = {
+    import report.{aligned, cut, cutMs, storedBytes, tasks}
+    val checkMs = TimeUnit.NANOSECONDS.toMillis(checkNs)
+    run.wasLate = run.usual.took(cut.timings.get("epochMs").map(_ + cutMs + checkMs))
     runtime.watcher.foreach { watcher =>
       val health = watcher.health()
-      val stored = storedBytes
       watcher.committed { () =>
         import watcher.{location, name}
-        EpochRecord
-          .of(location, name, cut, Some(cutMs), tasks, aligned, health)
-          .copy(storedBytes = stored, proven = notes.latest.flatMap(_.proven))
+        val record = EpochRecord.of(location, name, cut, Some(cutMs), tasks, aligned, health)
+        record.copy(
+          timings = record.timings + ("checkMs" -> checkMs),
+          storedBytes = storedBytes,
+          proven = notes.latest.flatMap(_.proven)
+        )
       }
     }
+  }
 
   private def msSince(start: Long): Long =
     TimeUnit.NANOSECONDS.toMillis(clock.monotonicNs() - start)
@@ -187,4 +196,31 @@ private object EpochCommitter {
 
   /** Largest age of an ownership check after the last cut that counts for the next cut. */
   private val CutLookNs = TimeUnit.SECONDS.toNanos(10)
+
+  /**
+   * The begin of a commit.
+   *
+   * @param trigger
+   *   Spark's measurements until then
+   */
+  final private case class Begin(atNs: Long, trigger: Option[TriggerTimes])
+
+  /**
+   * A committed epoch.
+   *
+   * @param counted
+   *   its cut, which an earlier run may have written
+   * @param report
+   *   None if this run has not written one
+   */
+  final private case class Committed(counted: Cut, report: Option[Report])
+
+  /** The figures of an epoch for the history. */
+  final private case class Report(
+      cut: Cut,
+      cutMs: Long,
+      tasks: EpochTasks,
+      aligned: Map[Long, String],
+      storedBytes: Option[Long]
+  )
 }

@@ -44,6 +44,7 @@ final private[coordinator] class EpochSealer(
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not publish then
    */
   def seal(runId: String, epoch: Long, output: Option[String]): Unit = {
+    val beganNs = runs.clock.monotonicNs()
     claims.awaitOthers(runId)
     val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
@@ -59,7 +60,10 @@ final private[coordinator] class EpochSealer(
         // Either a later owner has seen the object, or this check finds the later owner.
         runs.checkOwner(run, epoch)
     }
-    runs.locked(run.epoch.on(EpochState.Seal(epoch)))
+    runs.locked {
+      run.epoch.on(EpochState.Seal(epoch))
+      run.meter.recordSeal(runs.clock.monotonicNs() - beganNs)
+    }
   }
 }
 

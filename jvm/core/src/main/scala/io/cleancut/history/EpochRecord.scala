@@ -75,7 +75,8 @@ final case class SlowReason(typicalMs: Long, kind: String, detail: String)
  * @param writtenMs
  *   time at which its cut was assembled, in milliseconds since 1970
  * @param timings
- *   milliseconds by phase, as in the cut, and `cutMs`, the write time of the cut
+ *   milliseconds by phase, as in the cut; `cutMs`, the write time of the cut, and `checkMs`, the
+ *   time of the ownership check after it
  * @param costs
  *   None if the cut has no costs
  * @param alignmentMs
@@ -92,6 +93,10 @@ final case class SlowReason(typicalMs: Long, kind: String, detail: String)
  *   approximate size of the query in its store, as known to the driver without a request
  * @param proven
  *   last cut with a successful restore test, as known to the driver
+ * @param stages
+ *   its longest stages, and the names of its operators
+ * @param growth
+ *   None if its in-flight rows do not grow
  */
 final case class EpochRecord(
     location: String,
@@ -112,18 +117,22 @@ final case class EpochRecord(
     health: EpochHealth,
     slow: Option[SlowReason],
     storedBytes: Option[Long] = None,
-    proven: Option[Proof] = None
+    proven: Option[Proof] = None,
+    stages: EpochStages = EpochStages.None,
+    growth: Option[InFlightGrowth] = None
 ) {
 
-  /** None if no task has run. */
+  /** Time from the start of its trigger until its cut was assembled; None if it is unknown. */
   def durationMs: Option[Long] = timings.get("epochMs")
 
   def gateMs: Long = timings.getOrElse("gateMs", 0L)
 
   def cutMs: Long = timings.getOrElse("cutMs", 0L)
 
-  /** Time until its cut was written; None if no task has run. */
-  def tookMs: Option[Long] = durationMs.map(_ + cutMs)
+  /** Time until its cut was written and checked; None if it is unknown. */
+  def tookMs: Option[Long] = durationMs.map(_ + cutMs + timings.getOrElse("checkMs", 0L))
+
+  def phaseMs(phase: EpochPhase): Long = phase.of(timings)
 
   /** Rows that its tasks have read. */
   def rows: Long = operators.map(_.rows.sum).maxOption.getOrElse(0L)

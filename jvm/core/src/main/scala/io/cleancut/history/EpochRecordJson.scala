@@ -43,7 +43,20 @@ object EpochRecordJson {
         record.rowsBeyondBound.map { case (operator, rows) => operator.toString -> rows },
         node.putObject("rowsBeyondBound")
       )
-    if (withCells) record.operators.foreach(write(_, node.withArray("operators").addObject()))
+    if (withCells) {
+      record.operators.foreach(write(_, node.withArray("operators").addObject()))
+      record.stages.stages.foreach(write(_, node.withArray("stages").addObject()))
+    }
+    if (record.stages.operators.nonEmpty) {
+      val names = node.putObject("operatorNames")
+      record.stages.operators.toSeq.sorted.foreach { case (operator, name) =>
+        names.put(operator.toString, name)
+      }
+    }
+    record.growth.foreach { growth =>
+      val grown = node.putObject("inFlightGrowth").put("epochs", growth.epochs)
+      grown.put("fromRows", growth.fromRows).put("toRows", growth.toRows)
+    }
     write(record.health, node)
     record.slow.foreach { slow =>
       val why = node.putObject("slow").put("typicalMs", slow.typicalMs)
@@ -76,6 +89,13 @@ object EpochRecordJson {
         values.foreach(array.add)
       }
     }
+  }
+
+  private def write(stage: StageRecord, node: ObjectNode): Unit = {
+    node.put("stage", stage.id).put("phase", stage.phase).put("tasks", stage.tasks)
+    node.put("startMs", stage.startMs).put("ms", stage.ms)
+    val names = node.putArray("operators")
+    stage.operators.foreach(names.add)
   }
 
   private def cells(operator: OperatorRecord) = Seq(
@@ -138,7 +158,29 @@ object EpochRecordJson {
     },
     number(node, "storedBytes"),
     Option(node.get("proven"))
-      .map(proof => Proof(proof.path("epoch").asLong, proof.path("provenMs").asLong))
+      .map(proof => Proof(proof.path("epoch").asLong, proof.path("provenMs").asLong)),
+    EpochStages(
+      node.path("stages").elements.asScala.map(stage).toSeq,
+      fields(node.path("operatorNames")).map { case (operator, name) =>
+        operator.toLong -> name.asText
+      }.toMap
+    ),
+    Option(node.get("inFlightGrowth")).map { growth =>
+      InFlightGrowth(
+        growth.path("epochs").asInt,
+        growth.path("fromRows").asLong,
+        growth.path("toRows").asLong
+      )
+    }
+  )
+
+  private def stage(node: JsonNode): StageRecord = StageRecord(
+    node.path("stage").asInt,
+    node.path("phase").asText,
+    node.path("operators").elements.asScala.map(_.asText).toSeq,
+    node.path("tasks").asInt,
+    node.path("startMs").asLong,
+    node.path("ms").asLong
   )
 
   private def operator(node: JsonNode): OperatorRecord = {

@@ -9,6 +9,9 @@ trait EpochWatcher {
   /** The name of the query, if it has one. */
   def name: Option[String]
 
+  /** Spark's measurements of the epoch that is about to be committed; makes no request. */
+  def trigger(epoch: Long): Option[TriggerTimes]
+
   /** The driver's health since the last call; makes no request. */
   def health(): EpochHealth
 

@@ -50,6 +50,11 @@ object HistoryFile {
       _.costs.map(costs => figure(costs.all))
     Seq(
       "duration_ms" -> (_.durationMs),
+      "source_ms" -> (_.timings.get("sourceMs")),
+      "plan_ms" -> (_.timings.get("planMs")),
+      "map_ms" -> (_.timings.get("mapMs")),
+      "state_ms" -> (_.timings.get("stateMs")),
+      "sink_ms" -> (_.timings.get("sinkMs")),
       "gate_ms" -> (_.timings.get("gateMs")),
       "cut_ms" -> (_.timings.get("cutMs")),
       "alignment_ms" -> (_.alignmentMs),

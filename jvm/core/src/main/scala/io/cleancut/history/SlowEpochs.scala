@@ -8,16 +8,18 @@ import io.cleancut.format.cut.ShareCosts
  * Explains why epochs take longer than earlier ones. Pure; for one run, whose epochs are passed in
  * order.
  *
- * An epoch is slow if it takes more than twice the median of the last epochs and 200 ms more. The
- * time beyond the median must be explained. Causes are checked in an order in which an earlier
- * cause would also look like a later one: a task that retries its requests is also a straggler, and
- * slow uploads make all tasks slow. The first cause that explains half of the time counts.
+ * An epoch is slow if it takes more than twice the median of the last epochs and 200 ms more, from
+ * the start of its trigger until its cut is written and the owner checked. The time beyond the
+ * median must be explained. Causes are checked in an order in which an earlier cause would also
+ * look like a later one: a task that retries its requests is also a straggler, and slow uploads
+ * make all tasks slow. The first cause that explains half of the time counts.
  */
 final class SlowEpochs {
   import SlowEpochs._
 
   private val recent = mutable.Queue.empty[EpochRecord]
   private var runOf = Option.empty[String]
+  private val inFlight = new InFlightWatch
   @volatile private var latestTally = SlowTally.None
 
   /** The tally of the judged epochs; may be called by any thread. */
@@ -26,9 +28,13 @@ final class SlowEpochs {
   /** The same record, with its cause if it was slow. */
   def judge(record: EpochRecord): EpochRecord = {
     val isFirst = !runOf.contains(record.run.runId)
-    if (isFirst) recent.clear()
+    if (isFirst) {
+      recent.clear()
+      inFlight.clear()
+    }
     runOf = Some(record.run.runId)
-    val judged = record.copy(slow = reason(record))
+    val judged =
+      record.copy(slow = reason(record), growth = inFlight.add(record.rowsInFlight))
     judged.slow.foreach(why => latestTally = latestTally.and(record.epoch, why))
     // The first epoch of a run is not comparable with others.
     if (!isFirst && record.durationMs.isDefined) {
@@ -48,13 +54,14 @@ final class SlowEpochs {
       () => executorLost(record),
       () => driverPause(record, toExplain),
       () => retries(record, toExplain),
+      () => commit(record, toExplain),
       () => upload(record, toExplain),
       () => straggler(record, toExplain),
-      () => commit(record, toExplain),
-      () => input(record)
+      () => input(record, took, typical),
+      () => phase(record, toExplain)
     )
     val cause = reasons.iterator.flatMap(_()).nextOption()
-    val (kind, detail) = cause.getOrElse(Unknown -> UnknownDetail)
+    val (kind, detail) = cause.getOrElse(Unknown -> unknown(record))
     SlowReason(typical, kind, detail)
   }
 
@@ -122,7 +129,8 @@ final class SlowEpochs {
         )
         .filter(_.executor.nonEmpty)
         .fold("")(time => s" on executor ${time.executor} at ${time.host}")
-      Straggler -> (s"$where of operator ${operator.operator}$at took ${operator.ms(cell)} ms, " +
+      val name = record.stages.operatorName(operator.operator)
+      Straggler -> (s"$where of $name$at took ${operator.ms(cell)} ms, " +
         s"but the median is ${median(operator.ms)} ms: $why")
     }
   }
@@ -134,22 +142,50 @@ final class SlowEpochs {
   }
 
   private def commit(record: EpochRecord, toExplain: Double) = {
-    def commitMs(epoch: EpochRecord) = epoch.gateMs + epoch.cutMs
-    val beyond = commitMs(record) - median(recent.map(commitMs))
-    Option.when(beyond >= toExplain) {
+    val commitMs = record.phaseMs(EpochPhase.Commit)
+    Option.when(commitMs - usualMs(EpochPhase.Commit) >= toExplain) {
       val (part, ms) = CommitParts
         .map { case (phase, what) => what -> record.timings.getOrElse(phase, 0L) }
         .maxBy(_._2)
-      Commit -> s"its commit took ${commitMs(record)} ms, most of it $part ($ms ms)"
+      Commit -> s"its commit took $commitMs ms, most of it $part ($ms ms)"
     }
   }
 
-  private def input(record: EpochRecord) = {
+  /** More rows explain as much more time as the typical epoch takes for its rows. */
+  private def input(record: EpochRecord, tookMs: Long, typicalMs: Long) = {
     val usual = median(recent.map(_.rows))
-    Option.when(usual > 0 && record.rows >= InputTimes * usual) {
+    val explainedMs = if (usual > 0) typicalMs.toDouble * record.rows / usual - typicalMs else 0.0
+    val isMore = usual > 0 && record.rows >= InputTimes * usual
+    Option.when(isMore && explainedMs >= (tookMs - typicalMs) * Share) {
       Input -> s"its tasks read ${record.rows} rows instead of $usual"
     }
   }
+
+  /** The phase that explains most of the time. */
+  private def phase(record: EpochRecord, toExplain: Double) = {
+    val (longest, kind) = PhaseKinds.maxBy { case (phase, _) => beyondMs(record, phase) }
+    Option.when(beyondMs(record, longest) >= toExplain) {
+      val (ms, usual) = (record.phaseMs(longest), usualMs(longest))
+      val stage = record.stages.longest(longest).filter(_.ms >= ms * Share).fold("") { stage =>
+        s", most of it ${stage.description} (${stage.ms} ms)"
+      }
+      kind -> s"${PhaseTexts(kind)} took $ms ms instead of $usual ms$stage"
+    }
+  }
+
+  private def unknown(record: EpochRecord) = {
+    val phases = EpochPhase.All
+      .map(phase => phase.name -> record.phaseMs(phase))
+      .filter(_._2 > 0)
+      .sortBy(-_._2)
+      .map { case (name, ms) => s"$name $ms ms" }
+    s"$UnknownDetail: ${phases.mkString(", ")}"
+  }
+
+  private def beyondMs(record: EpochRecord, phase: EpochPhase) =
+    record.phaseMs(phase) - usualMs(phase)
+
+  private def usualMs(phase: EpochPhase) = median(recent.map(_.phaseMs(phase)))
 }
 
 object SlowEpochs {
@@ -160,11 +196,33 @@ object SlowEpochs {
   val Straggler = "straggler"
   val Commit = "commit"
   val Input = "input"
+  val Source = "source"
+  val Planning = "planning"
+  val MapSide = "map-side"
+  val StateOperators = "state-operators"
+  val Sink = "sink"
   val Unknown = "unknown"
 
   /** In the order in which they are checked. */
   val Kinds: Seq[String] =
-    Seq(ExecutorLost, DriverPause, Retries, Upload, Straggler, Commit, Input, Unknown)
+    Seq(ExecutorLost, DriverPause, Retries, Commit, Upload, Straggler, Input) ++
+      Seq(Source, Planning, MapSide, StateOperators, Sink, Unknown)
+
+  private val PhaseKinds = Seq(
+    EpochPhase.Source -> Source,
+    EpochPhase.Planning -> Planning,
+    EpochPhase.MapSide -> MapSide,
+    EpochPhase.State -> StateOperators,
+    EpochPhase.Sink -> Sink
+  )
+
+  private val PhaseTexts = Map(
+    Source -> "polls of the sources for new rows",
+    Planning -> "planning and the write of the offsets",
+    MapSide -> "tasks before the state operators",
+    StateOperators -> "tasks of the state operators",
+    Sink -> "the sink"
+  )
 
   /** The name of a kind in stored records, which differs from the public one for [[Commit]]. */
   private[history] def storedName(kind: String): String = if (kind == Commit) "gate" else kind
@@ -187,9 +245,11 @@ object SlowEpochs {
 
   private val CommitParts = Seq(
     "collectMs" -> "for frames that were not durable yet",
-    "ownerMs" -> "for the store to say who owns the query",
+    "ownerMs" -> "for the ownership check before the cut",
     "offsetsMs" -> "for the offsets of the epoch",
-    "cutMs" -> "for the write of the cut"
+    "sealMs" -> "for the seal",
+    "cutMs" -> "for the write of the cut",
+    "checkMs" -> "for the ownership check after the cut"
   )
 
   /** Bytes per millisecond; None if too few bytes were sent for a comparison. */

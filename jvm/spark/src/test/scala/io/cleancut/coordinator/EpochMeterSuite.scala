@@ -10,6 +10,7 @@ import io.cleancut.cutstore.usage.{Place, Sender, Usage, UsageBook}
 import io.cleancut.format.cut.{SealedFrame, StoreTime}
 import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
 import io.cleancut.coordinator.LedgerFrames._
+import io.cleancut.history.{EpochPhase, TriggerTimes}
 
 class EpochMeterSuite extends AnyFunSuite {
   private def ns(ms: Long): Long = MILLISECONDS.toNanos(ms)
@@ -37,11 +38,42 @@ class EpochMeterSuite extends AnyFunSuite {
       timings == Map(
         "epochMs" -> 975L,
         "gateMs" -> 75L,
+        "stateMs" -> 0L,
+        "sinkMs" -> 900L,
         "collectMs" -> 40L,
         "ownerMs" -> 30L,
         "offsetsMs" -> 5L
       )
     )
+  }
+
+  test("an epoch lasts from the start of its trigger, and its phases follow each other") {
+    val meter = new EpochMeter(puts(0, 0))
+    val durations =
+      Seq("latestOffset" -> 200L, "getBatch" -> 5L, "walCommit" -> 40L, "queryPlanning" -> 60L)
+    val trigger = TriggerTimes(24000, durations.toMap + ("addBatch" -> 23600L))
+    val commit = 100_000L
+    meter.opened(1L, Left, ns(commit - 900))
+    meter.accepted(1L, Left, ns(commit - 300))
+    meter.recordSeal(ns(70))
+    val timings = meter.timings(ns(commit), gate(commit, 40, 70, 75), Some(trigger))
+    val expected = Map(
+      "epochMs" -> 24075L,
+      "sourceMs" -> 205L,
+      "planMs" -> 100L,
+      "mapMs" -> 22700L,
+      "stateMs" -> 600L,
+      "sinkMs" -> 230L,
+      "sealMs" -> 70L,
+      "gateMs" -> 75L
+    )
+    assert(expected.toSet.subsetOf(timings.toSet), timings)
+    assert(EpochPhase.Other.of(timings) == 95, "Spark does not measure it")
+    assert(EpochPhase.All.map(_.of(timings)).sum == timings("epochMs"))
+    meter.advance(puts(1, 1), ns(17))
+    val next = meter.timings(ns(commit), gate(commit, 1, 2, 3), Some(trigger))
+    assert(!next.contains("sealMs") && !next.contains("mapMs"))
+    assert(next("sinkMs") == 23600 && next("epochMs") == 24003)
   }
 
   test("an epoch whose tasks run in the commit lasts as long as the commit") {

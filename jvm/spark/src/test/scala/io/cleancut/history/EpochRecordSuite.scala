@@ -63,9 +63,17 @@ class EpochRecordSuite extends AnyFunSuite {
     val judged = record(3, health = EpochHealth(4, Seq("1" -> "gone"), 2))
       .copy(slow = Some(SlowReason(7, SlowEpochs.Commit, "why")), aligned = Map(0L -> "why"))
       .copy(storedBytes = Some(1L << 40), proven = Some(Proof(2, 99)))
+      .copy(
+        stages = EpochStages(
+          Seq(StageRecord(7, "map side", Seq("Scan", "Exchange"), 4, 10, 90)),
+          Map(0L -> "stateStoreSave")
+        ),
+        growth = Some(InFlightGrowth(8, 100, 900))
+      )
     assert(EpochRecordJson.read(EpochRecordJson.write(judged)) == Right(judged))
     val short = EpochRecordJson.write(judged, withCells = false)
-    assert(EpochRecordJson.read(short) == Right(judged.copy(operators = Nil)))
+    val names = judged.stages.copy(stages = Nil)
+    assert(EpochRecordJson.read(short) == Right(judged.copy(operators = Nil, stages = names)))
   }
 
   test("a record of a later version is refused, and fields of a later release are ignored") {

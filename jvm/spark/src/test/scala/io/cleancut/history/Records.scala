@@ -25,7 +25,9 @@ object Records {
       executors: ShareCosts = share(),
       health: EpochHealth = EpochHealth.Calm,
       run: String = "run",
-      generation: Long = 1
+      generation: Long = 1,
+      phases: Map[String, Long] = Map.empty,
+      inFlight: Long = 0
   ): EpochRecord = EpochRecord(
     "s3://bucket/query",
     Some("orders"),
@@ -33,7 +35,7 @@ object Records {
     epoch,
     writtenMs = 1_000_000 + epoch * 1000,
     stores = ms.size,
-    Map("epochMs" -> durationMs, "gateMs" -> gateMs, "ownerMs" -> gateMs),
+    Map("epochMs" -> durationMs, "gateMs" -> gateMs, "ownerMs" -> gateMs) ++ phases,
     Some(
       EpochCosts(
         share(),
@@ -42,7 +44,7 @@ object Records {
         Seq(StoreTime(StoreId(0, ms.indexOf(ms.max), "default"), "7", "host-7", ms.max))
       )
     ),
-    rowsInFlight = 0,
+    rowsInFlight = inFlight,
     bytesInFlight = 0,
     alignmentMs = None,
     barrierToCaptureMs = None,

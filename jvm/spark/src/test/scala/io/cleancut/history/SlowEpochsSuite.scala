@@ -89,13 +89,73 @@ class SlowEpochsSuite extends AnyFunSuite {
   test("a slow commit is reported with its slowest part") {
     val slow = judged(record(_, 2100, gateMs = 1900))
     assert(slow.map(_.kind).contains(SlowEpochs.Commit))
-    assert(slow.exists(_.detail.contains("who owns the query (1900 ms)")))
+    assert(slow.exists(_.detail.contains("for the ownership check before the cut (1900 ms)")))
     val late = record(10)
     val written = judged(_ => late.copy(timings = late.timings + ("cutMs" -> 1900L)))
     assert(written.exists(_.detail.contains("for the write of the cut (1900 ms)")))
   }
 
+  test("the phase that explains half of the time is the cause, with its longest stage") {
+    val phases = Seq(
+      "sourceMs" -> SlowEpochs.Source,
+      "planMs" -> SlowEpochs.Planning,
+      "mapMs" -> SlowEpochs.MapSide,
+      "stateMs" -> SlowEpochs.StateOperators,
+      "sinkMs" -> SlowEpochs.Sink
+    )
+    for ((timing, cause) <- phases)
+      assert(kind(record(_, 2100, phases = Map(timing -> 1900L))).contains(cause))
+    val operators = Seq("MicroBatchScan", "BatchEvalPython", "Exchange")
+    val stages = EpochStages(
+      Seq(
+        StageRecord(12, "map side", operators, 4, 10, 1880),
+        StageRecord(11, "map side", Nil, 1, 10, 3),
+        StageRecord(13, "state operators", Nil, 4, 1900, 1900)
+      ),
+      Map.empty
+    )
+    val slow = judged(record(_, 2100, phases = Map("mapMs" -> 1900L)).copy(stages = stages))
+    val detail = slow.get.detail
+    val stage = "stage 12 (MicroBatchScan, BatchEvalPython, Exchange; 4 tasks) (1880 ms)"
+    assert(
+      detail == s"tasks before the state operators took 1900 ms instead of 0 ms, most of it $stage"
+    )
+  }
+
+  test("the time after the write of the cut counts") {
+    val checked = judged(record(_, phases = Map("checkMs" -> 1900L)))
+    assert(checked.map(_.kind).contains(SlowEpochs.Commit))
+    assert(checked.exists(_.detail.contains("for the ownership check after the cut (1900 ms)")))
+  }
+
+  test("more rows are the cause only if they explain the time") {
+    val rows = Seq(20L, 20L, 20L, 20L)
+    assert(kind(record(_, 350, rows = rows)).contains(SlowEpochs.Unknown))
+    val phases = Map("mapMs" -> 20000L)
+    assert(kind(record(_, 20100, rows = rows, phases = phases)).contains(SlowEpochs.MapSide))
+    val many = rows.map(_ * 10)
+    assert(kind(record(_, 2100, rows = many, phases = phases)).contains(SlowEpochs.Input))
+  }
+
+  test("in-flight rows that grow over epochs are described, and steady ones are not") {
+    def growth(rows: Long*) = {
+      val slow = new SlowEpochs
+      rows.zipWithIndex.map { case (count, epoch) =>
+        slow.judge(record(epoch.toLong, inFlight = count)).growth
+      }.last
+    }
+    val grown = growth(100, 150, 220, 300, 290, 400, 500, 640)
+    assert(grown.contains(InFlightGrowth(8, 100, 640)))
+    assert(grown.get.description.contains("grew from 100 to 640 over the last 8 epochs"))
+    assert(growth(100, 150, 220, 300, 400, 500, 640).isEmpty, "too few epochs")
+    assert(growth(100, 640, 100, 640, 100, 640, 100, 640).isEmpty)
+    assert(growth(500, 500, 500, 500, 500, 500, 500, 640).isEmpty)
+    assert(growth(1, 2, 3, 4, 5, 6, 7, 8).isEmpty, "too few rows")
+  }
+
   test("a slow epoch without a known cause has the reason unknown") {
-    assert(kind(record(_, durationMs = 2100)).contains(SlowEpochs.Unknown))
+    val slow = judged(record(_, durationMs = 2100, phases = Map("mapMs" -> 800L, "sinkMs" -> 750L)))
+    assert(slow.map(_.kind).contains(SlowEpochs.Unknown))
+    assert(slow.get.detail.endsWith(": map side 800 ms, sink 750 ms, other 545 ms, commit 5 ms"))
   }
 }

@@ -1,13 +1,13 @@
 package io.cleancut.coordinator.state
 
-import java.util.concurrent.TimeUnit.NANOSECONDS
+import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import scala.collection.mutable
 
 import io.cleancut.base.StoreId
 import io.cleancut.cutstore.usage.{Place, Sender, UsageBook}
 import io.cleancut.format.cut.{EpochCosts, SealedFrame, StoreTime}
-import io.cleancut.history.EpochTasks
+import io.cleancut.history.{EpochTasks, TriggerTimes}
 
 /**
  * Duration and usage of the epochs of one run. Pure, as [[EpochLedger]] is: the caller passes all
@@ -26,6 +26,8 @@ final class EpochMeter(begun: UsageBook.Shares) {
   private var before = begun
   private var cutNs = Option.empty[Long]
   private var firstOpenNs = Option.empty[Long]
+  private var lastAcceptedNs = Option.empty[Long]
+  private var sealNs = 0L
   private val openers = mutable.Map.empty[StoreId, (Long, Option[Place])]
   // Passed on with each epoch without a copy: there may be tens of thousands.
   private var openedNs = mutable.Map.empty[(Long, StoreId), Long]
@@ -59,8 +61,12 @@ final class EpochMeter(begun: UsageBook.Shares) {
   /** A frame was accepted. */
   def accepted(attempt: Long, store: StoreId, nowNs: Long): Unit = {
     val key = (attempt, store)
+    lastAcceptedNs = Some(nowNs)
     openedNs.get(key).foreach(start => tookNs(key) = nowNs - start)
   }
+
+  /** The sink has waited for a seal of the epoch. */
+  def recordSeal(durationNs: Long): Unit = sealNs += durationNs
 
   /** The slowest stores. A store may occur once for each attempt. */
   def slowest: Seq[StoreTime] = {
@@ -94,17 +100,45 @@ final class EpochMeter(begun: UsageBook.Shares) {
    *   time at which the commit began
    * @param parts
    *   phases of the commit so far, in order, each with the time of its end
+   * @param trigger
+   *   Spark's measurements at the begin of the commit; without them an epoch begins with its first
+   *   open store
    */
-  def timings(commitNs: Long, parts: Seq[(String, Long)]): Map[String, Long] = {
+  def timings(
+      commitNs: Long,
+      parts: Seq[(String, Long)],
+      trigger: Option[TriggerTimes] = None
+  ): Map[String, Long] = {
     val ends = parts.map(_._2)
     val phases = parts.map(_._1).zip((commitNs +: ends).zip(ends).map { case (a, b) => b - a })
     val endNs = ends.last
     // During the commit, the coordinator runs tasks that a skipped epoch lacks: they open stores
     // later.
-    val startNs = firstOpenNs.map(Math.min(_, commitNs))
+    val startNs = trigger
+      .map(times => commitNs - MILLISECONDS.toNanos(times.elapsedMs))
+      .orElse(firstOpenNs.map(Math.min(_, commitNs)))
     (phases.toMap + ("gateMs" -> (endNs - commitNs)) ++
       startNs.map(start => "epochMs" -> (endNs - start)) ++
+      ofSink(commitNs, trigger) ++
       cutNs.map("previousCutMs" -> _)).map { case (phase, ns) => phase -> NANOSECONDS.toMillis(ns) }
+  }
+
+  /** The phases before the commit. */
+  private def ofSink(commitNs: Long, trigger: Option[TriggerTimes]): Map[String, Long] = {
+    val sinkNs = trigger.map(times => commitNs - MILLISECONDS.toNanos(times.addBatchMs))
+    val open = firstOpenNs.filter(_ < commitNs)
+    val stored = open.map(start => lastAcceptedNs.fold(start)(_.min(commitNs).max(start)))
+    val before = trigger.toSeq.flatMap { times =>
+      Seq("sourceMs" -> times.sourceMs, "planMs" -> times.planMs).map { case (name, ms) =>
+        name -> MILLISECONDS.toNanos(ms)
+      }
+    }
+    val map = for (start <- sinkNs; first <- open) yield "mapMs" -> (first - start).max(0L)
+    val state = for (first <- open; last <- stored) yield "stateMs" -> (last - first)
+    val sink = stored
+      .orElse(sinkNs)
+      .map(start => "sinkMs" -> (commitNs - start - sealNs).max(0L))
+    before.toMap ++ map ++ state ++ sink ++ Option.when(sealNs > 0)("sealMs" -> sealNs)
   }
 
   /**
@@ -122,6 +156,8 @@ final class EpochMeter(begun: UsageBook.Shares) {
     before = used
     cutNs = Some(writeNs)
     firstOpenNs = None
+    lastAcceptedNs = None
+    sealNs = 0L
     openers.clear()
     openedNs = mutable.Map.empty
     tookNs = mutable.Map.empty

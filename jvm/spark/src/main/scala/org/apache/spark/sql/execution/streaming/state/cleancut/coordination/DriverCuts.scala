@@ -8,7 +8,11 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEnv
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.StoppedQueryCuts
-import org.apache.spark.sql.execution.streaming.state.cleancut.history.{DriverHealth, EpochFeed}
+import org.apache.spark.sql.execution.streaming.state.cleancut.history.{
+  DriverHealth,
+  EpochFeed,
+  StageTimes
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -173,6 +177,7 @@ object DriverCuts extends Logging {
       SparkContext.getActive.foreach { context =>
         context.addSparkListener(StoreHomes.Removals)
         context.addSparkListener(DriverHealth)
+        context.addSparkListener(StageTimes)
         CutsUi.setNotes(of(_).flatMap(_.lastNotes))
         CutsUi.attach(context)
       }

@@ -19,6 +19,8 @@ import io.cleancut.history._
  * Reports the epochs of a query to Spark's listeners, and so to its UI and event log, and to the
  * query's history. Runs on a separate thread; a failure there does not fail an epoch.
  *
+ * @param query
+ *   the running epoch
  * @param post
  *   posts an event to Spark's listeners
  * @param writer
@@ -28,6 +30,7 @@ import io.cleancut.history._
  */
 final private[cleancut] class EpochFeed(
     facts: RunFacts,
+    query: QueryTrigger,
     post: SparkListenerEvent => Unit,
     writer: Option[HistoryWriter],
     pace: EpochPace
@@ -39,18 +42,29 @@ final private[cleancut] class EpochFeed(
     Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-history"))
   private val watch = new DriverHealth.Watch
   private val judge = new SlowEpochs
+  private val stageTimes = StageTimes.begin(facts.queryId)
   private var hasPostedRun = false
 
   override def location: String = facts.location
 
   override def name: Option[String] = facts.name
 
+  override def trigger(epoch: Long): Option[TriggerTimes] = query.times(epoch)
+
   override def health(): EpochHealth = watch.sample()
 
   override def slow: SlowTally = judge.tally
 
-  override def committed(record: () => EpochRecord): Unit = later {
-    val judged = judge.judge(record())
+  override def committed(record: () => EpochRecord): Unit = {
+    val operators = query.operators
+    later {
+      val committed = record()
+      val stages = stageTimes.take(committed.epoch, post)
+      report(judge.judge(EpochStages.assign(committed, stages, operators)))
+    }
+  }
+
+  private def report(judged: EpochRecord): Unit = {
     judged.costs.foreach(costs => pace.spent(StorePrices.of(costs.all)))
     if (!hasPostedRun) post(CleancutRunBegun(RunFacts.Version, location, facts.toJson))
     hasPostedRun = true
@@ -66,7 +80,10 @@ final private[cleancut] class EpochFeed(
   }
 
   override def close(isStored: () => Boolean): Unit = {
-    later(writer.foreach(_.flush(isStored)))
+    later {
+      writer.foreach(_.flush(isStored))
+      stageTimes.end()
+    }
     thread.shutdown()
     // The driver may be about to exit.
     if (!thread.awaitTermination(PatienceMs, TimeUnit.MILLISECONDS))
@@ -124,6 +141,6 @@ private[cleancut] object EpochFeed {
         Clock.System
       )
     )
-    new EpochFeed(facts, bus.post, writer, pace)
+    new EpochFeed(facts, new QueryTrigger(query), bus.post, writer, pace)
   }
 }

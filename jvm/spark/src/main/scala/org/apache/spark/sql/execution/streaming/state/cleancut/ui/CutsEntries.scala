@@ -16,7 +16,7 @@ import org.apache.spark.util.kvstore.{KVIndex, KVStore}
 
 import io.cleancut.format.Proof
 import io.cleancut.format.cut.ShareCosts
-import io.cleancut.history.{EpochRecord, EpochRecordJson, SlowReason, StorePrices}
+import io.cleancut.history.{EpochPhase, EpochRecord, EpochRecordJson, SlowReason, StorePrices}
 
 /** The last run of a query, as stored in Spark's store for UI pages. */
 private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) {
@@ -28,13 +28,19 @@ private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) 
  * do not have to parse records. The record has some hundred bytes.
  *
  * @param durationMs
- *   -1 if no task has run
+ *   time until the cut was assembled; -1 if it is unknown
+ * @param tookMs
+ *   time until the epoch was committed; -1 if it is unknown
+ * @param phases
+ *   milliseconds in the order of `EpochPhase.All`
  * @param alignmentMs
  *   -1 without channels
  * @param dollars
  *   cost of its requests, if they are billed
  * @param slowKind
  *   empty if the epoch was not slow
+ * @param growth
+ *   growth of in-flight rows in words; empty if they do not grow
  * @param storedBytes
  *   0 if unknown, which includes entries of earlier releases
  * @param provenEpoch
@@ -48,6 +54,8 @@ private[ui] class EpochEntry(
     val generation: Long,
     val writtenMs: Long,
     val durationMs: Long,
+    val tookMs: Long,
+    val phases: Array[Long],
     val gateMs: Long,
     val cutMs: Long,
     val alignmentMs: Long,
@@ -60,6 +68,7 @@ private[ui] class EpochEntry(
     val typicalMs: Long,
     val slowKind: String,
     val slowDetail: String,
+    val growth: String,
     val storedBytes: Long,
     val provenEpoch: Long,
     val provenMs: Long,
@@ -76,6 +85,14 @@ private[ui] class EpochEntry(
 
   @JsonIgnore def slow: Option[SlowReason] =
     Option.when(slowKind.nonEmpty)(SlowReason(typicalMs, slowKind, slowDetail))
+
+  @JsonIgnore def commitMs: Long = phases(EpochPhase.All.indexOf(EpochPhase.Commit))
+
+  /** For example "map side 98%". */
+  @JsonIgnore def longestPhase: Option[String] = {
+    val (phase, ms) = EpochPhase.All.zip(phases).maxBy(_._2)
+    Option.when(tookMs > 0 && ms > 0)(s"${phase.name} ${Math.min(100L, 100 * ms / tookMs)}%")
+  }
 
   @JsonIgnore def proven: Option[Proof] = Option.when(provenMs > 0)(Proof(provenEpoch, provenMs))
 
@@ -99,6 +116,8 @@ private[ui] object EpochEntry {
     record.run.generation,
     record.writtenMs,
     record.durationMs.getOrElse(-1L),
+    record.tookMs.getOrElse(-1L),
+    EpochPhase.All.map(record.phaseMs).toArray,
     record.gateMs,
     record.cutMs,
     record.alignmentMs.getOrElse(-1L),
@@ -111,6 +130,7 @@ private[ui] object EpochEntry {
     record.slow.fold(0L)(_.typicalMs),
     record.slow.fold("")(_.kind),
     record.slow.fold("")(_.detail),
+    record.growth.fold("")(_.description),
     record.storedBytes.getOrElse(0L),
     record.proven.fold(0L)(_.epoch),
     record.proven.fold(0L)(_.provenMs),

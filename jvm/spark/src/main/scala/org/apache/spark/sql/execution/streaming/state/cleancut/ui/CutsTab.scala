@@ -96,8 +96,13 @@ abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIP
         else <a href={href}>{title}</a>
       }
     }
+      {Terms.docsLink}
     </nav>
   }
+
+  /** A header cell of a table, with the explanation of its term. */
+  protected def header(term: String, style: String = ""): Elem =
+    <th scope="col" class={style}>{Terms(term)}</th>
 
   /** The URL of an epoch's page. */
   protected def linkToEpoch(
@@ -121,7 +126,8 @@ abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIP
 
 private[ui] object CutsPage {
 
-  // Marks have a contrast of at least 3:1 on white and on black; text has the color of the page.
+  // Without the child combinator, which HTML would escape. Marks have a contrast of at least 3:1 on
+  // white and on black; text has the color of the page.
   // Spark's pages have an attribute for light or dark.
   val Styles: String =
     """.cleancut p, .cleancut dl { max-width: 80rem; }
@@ -141,8 +147,23 @@ private[ui] object CutsPage {
       |.cleancut .links a[aria-current] { font-weight: 600; }
       |.cleancut p.reason { border-left: .25rem solid #d9480f; padding: .3rem .8rem;
       |  margin: .8rem 0; }
+      |.cleancut p.growth { border-left: .25rem solid #c2740a; padding: .3rem .8rem; }
+      |.cleancut abbr { text-decoration: underline dotted; cursor: help; }
+      |.cleancut .timeline { max-width: 80rem; margin: .5rem 0 1rem; }
+      |.cleancut .bar { display: flex; height: 1.6rem; background: rgba(128,128,128,.2); }
+      |.cleancut .bar span { display: block; min-width: 1px; }
+      |.cleancut .scale { position: relative; height: 1.4rem; font-size: .75rem;
+      |  border-top: 1px solid rgba(128,128,128,.6); overflow: hidden; }
+      |.cleancut .scale span { position: absolute; white-space: nowrap; padding-left: .2rem;
+      |  border-left: 1px solid rgba(128,128,128,.6); }
+      |.cleancut .stage { margin-bottom: .3rem; }
+      |.cleancut .stage .block { display: block; height: .5rem; min-width: 2px; }
+      |.cleancut .stage small { display: block; overflow-wrap: anywhere; }
+      |.cleancut .legend span { display: inline-block; margin-right: 1rem; }
       |.cleancut .key { display: inline-block; width: .8rem; height: .8rem;
       |  margin: 0 .3rem 0 1rem; }
+      |.cleancut .legend span.key, .cleancut th .key { margin: 0 .3rem 0 0; }
+      |.cleancut .wide + dl { margin-top: 1rem; }
       |.cleancut svg text { fill: currentColor; font-size: 11px; }
       |.cleancut svg a:focus rect, .cleancut svg a:hover rect { stroke: currentColor;
       |  stroke-width: 1.5; }

@@ -2,44 +2,39 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 
 import scala.xml.{Elem, NodeSeq}
 
-import io.cleancut.history.OperatorRecord
+import io.cleancut.history.{EpochPhase, OperatorRecord}
 
 /** SVG drawings without scripts. Each mark has a text that describes it. */
 private[ui] object Drawings {
 
   /**
-   * A part of an epoch, in the order from bottom to top of its bar.
+   * A phase of an epoch, in the order from bottom to top of its bar.
    *
    * @param fill
    *   color with a contrast of at least 3:1 to white and to black
    */
-  final case class Phase(name: String, fill: String, durationMs: EpochEntry => Long)
+  final case class Drawn(phase: EpochPhase, fill: String)
 
-  val Phases: Seq[Phase] = Seq(
-    Phase(
-      "run",
-      "#3b82f6",
-      epoch => Math.max(0L, epoch.durationMs - epoch.gateMs - aligned(epoch))
-    ),
-    Phase("alignment", "#a855f7", aligned),
-    Phase("commit", "#c2740a", epoch => Math.min(epoch.gateMs, Math.max(0L, epoch.durationMs))),
-    Phase("write of the cut", "#0f9b8e", _.cutMs)
-  )
+  val Phases: Seq[Drawn] = {
+    val fills =
+      Seq("#0f9b8e", "#7a8291", "#3b82f6", "#a855f7", "#d6409f", "#c2740a", "#808080")
+    EpochPhase.All.zip(fills).map { case (phase, fill) => Drawn(phase, fill) }
+  }
 
   private val Slow = "#e03131"
   private val (barWidth, barHeight, marginHeight) = (8, 120, 18)
+  private val (axisWidth, steps) = (46, 4)
   private val (cellSize, cellsInRow) = (14, 64)
 
-  private def aligned(epoch: EpochEntry): Long =
-    Math.max(0L, Math.min(epoch.alignmentMs, epoch.durationMs - epoch.gateMs))
-
-  def legend: NodeSeq = <p>{
-    Phases.map(phase =>
-      <span><span class="key" style={s"background:${phase.fill}"}></span>{
-        phase.name
+  def legend: NodeSeq = <p class="legend">{
+    Phases.map(drawn =>
+      <span><span class="key" style={s"background:${drawn.fill}"}></span>{
+        Terms(drawn.phase.name)
       }</span>
     )
-  }<span><span class="key" style={s"background:$Slow;border-radius:50%"}></span>slow</span></p>
+  }<span><span class="key" style={s"background:$Slow;border-radius:50%"}></span>{
+    Terms("slow")
+  }</span></p>
 
   /**
    * A bar for each epoch, from left to right.
@@ -48,32 +43,47 @@ private[ui] object Drawings {
    *   returns the URL of an epoch
    */
   def timeline(epochs: Seq[EpochEntry], href: EpochEntry => String): Elem = {
-    val highest = epochs.map(total).maxOption.getOrElse(0L).max(1L)
-    val width = epochs.size * barWidth + 2
+    val highest = epochs.map(_.tookMs).maxOption.getOrElse(0L).max(1L)
+    val width = axisWidth + epochs.size * barWidth + 2
     <svg role="group" aria-label={
-      s"Time of ${epochs.size} epochs; the highest bar is ${Figures.millis(highest)}"
+      s"Duration of ${epochs.size} epochs; the highest bar is ${Figures.millis(highest)}"
     } width={width.toString} height={(barHeight + marginHeight).toString}>{
+      axis(highest, width)
+    }{
       epochs.zipWithIndex.map { case (epoch, index) =>
-        bar(epoch, index * barWidth + 1, highest, href(epoch))
+        bar(epoch, axisWidth + index * barWidth + 1, highest, href(epoch))
       }
     }</svg>
   }
 
-  private def total(epoch: EpochEntry): Long = Math.max(0L, epoch.durationMs) + epoch.cutMs
+  private def axis(highest: Long, width: Int): NodeSeq = {
+    val step = Scale.step(highest, steps)
+    (0L to highest by step).flatMap { ms =>
+      val y = number(marginHeight - 4 + barHeight - ms.toDouble * barHeight / highest)
+      <line x1={axisWidth.toString} x2={width.toString} y1={y} y2={
+        y
+      } stroke="#808080" stroke-opacity="0.35"></line> ++
+        <text x={(axisWidth - 4).toString} y={y} text-anchor="end" dominant-baseline="middle">{
+          Scale.text(ms, step)
+        }</text>
+    }
+  }
 
   private def bar(epoch: EpochEntry, x: Int, highest: Long, href: String): Elem = {
-    val text = s"epoch ${epoch.epoch}: ${Figures.millis(epoch.durationMs)}" +
+    val longest = epoch.longestPhase.fold("")(text => s", $text")
+    val text = s"epoch ${epoch.epoch}: ${Figures.millis(epoch.tookMs)}$longest" +
       epoch.slow.fold("")(reason => s", slow: ${reason.kind}")
-    val tops =
-      Phases.scanLeft(0.0)((y, phase) => y + phase.durationMs(epoch).toDouble * barHeight / highest)
+    val tops = Phases.zipWithIndex.scanLeft(0.0) { case (y, (_, index)) =>
+      y + epoch.phases(index).toDouble * barHeight / highest
+    }
     <a href={href} aria-label={text}><title>{text}</title><rect x={x.toString} y="10" width={
       (barWidth - 1).toString
     } height={(barHeight + marginHeight - 14).toString} fill="transparent"></rect>{
       Phases.zip(tops.zip(tops.tail)).collect {
-        case (phase, (from, to)) if to > from =>
+        case (drawn, (from, to)) if to > from =>
           <rect x={x.toString} y={number(marginHeight - 4 + barHeight - to)} width={
             (barWidth - 2).toString
-          } height={number(Math.max(0.5, to - from))} fill={phase.fill}></rect>
+          } height={number(Math.max(0.5, to - from))} fill={drawn.fill}></rect>
       }
     }{
       epoch.slow.toSeq.map(_ =>

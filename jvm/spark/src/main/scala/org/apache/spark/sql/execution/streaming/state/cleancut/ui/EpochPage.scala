@@ -24,7 +24,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
       case Some((entry, Right(record))) =>
         page(request, s"Epoch ${record.epoch}") {
           navigation(request, location, "epoch") ++ neighbors(request, location, record, epochs) ++
-            slowReason(record) ++ facts(record) ++ phases(entry) ++
+            slowReason(record) ++ growth(entry) ++ phases(record, epochs) ++ facts(record) ++
             tasks(request, location, record) ++ slowest(record) ++ requests(record)
         }
     }
@@ -48,7 +48,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     <p class="reason"><strong>Slow: {slow.kind}.</strong> {
       s"It took ${Figures.millis(record.tookMs.getOrElse(-1L))}, while " +
         s"${Figures.millis(slow.typicalMs)} is usual: ${slow.detail}."
-    }</p>
+    } {Terms.advice(slow.kind).getOrElse("")} {Terms.reasonsLink}</p>
   }
 
   private def facts(record: EpochRecord): NodeSeq = {
@@ -59,7 +59,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
       Some("state stores" -> Figures.count(record.stores)),
       Some("rows read" -> Figures.count(record.rows)),
       Some(
-        "in flight" -> (s"${Figures.count(record.rowsInFlight)} rows, " +
+        "in-flight rows" -> (s"${Figures.count(record.rowsInFlight)} rows, " +
           Figures.bytes(record.bytesInFlight))
       ),
       record.barrierToCaptureMs.map("barrier to capture" -> Figures.millis(_)),
@@ -76,17 +76,32 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     Figures.facts(shown.map { case (name, value) => name -> Figures.text(value) }: _*)
   }
 
-  private def phases(entry: EpochEntry): NodeSeq =
-    <h2>Phases</h2> ++ region("Phases")(<table>
-      <thead><tr><th scope="col">phase</th><th scope="col" class="n">duration</th></tr></thead>
+  private def growth(entry: EpochEntry): NodeSeq =
+    if (entry.growth.isEmpty) NodeSeq.Empty
+    else <p class="growth" role="status">{s"${entry.growth.capitalize}."}</p>
+
+  private def phases(record: EpochRecord, epochs: Seq[EpochEntry]): NodeSeq = {
+    val others = epochs.filter(other =>
+      other.generation == record.run.generation && other.epoch != record.epoch && other.tookMs >= 0
+    )
+    val took = record.tookMs.getOrElse(0L)
+    <h2>Phases</h2> ++ EpochTimeline(record) ++ region("Phases")(<table>
+      <thead><tr>{header("phase")}{header("duration", "n")}{header("share", "n")}{
+      header("usual", "n")
+    }</tr></thead>
       <tbody>{
-      Drawings.Phases.map { phase =>
-        <tr><th scope="row"><span class="key" style={s"background:${phase.fill}"}></span>{
-          phase.name
-        }</th><td class="n">{Figures.millis(phase.durationMs(entry))}</td></tr>
+      Drawings.Phases.zipWithIndex.map { case (drawn, index) =>
+        val ms = record.phaseMs(drawn.phase)
+        val share = if (took > 0) s"${Math.min(100L, 100 * ms / took)}%" else "–"
+        <tr><th scope="row"><span class="key" style={s"background:${drawn.fill}"}></span>{
+          Terms(drawn.phase.name)
+        }</th><td class="n">{Figures.millis(ms)}</td><td class="n">{share}</td><td class="n">{
+          Figures.millis(EpochsPage.median(others.map(_.phases(index))))
+        }</td></tr>
       }
     }</tbody>
     </table>)
+  }
 
   private def tasks(
       request: HttpServletRequest,
@@ -102,15 +117,15 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     }
     <section><h2>Operators and partitions</h2>
       <nav class="links" aria-label="Value for each partition">{choices}</nav>{
-      record.operators.map(heat(_, by))
+      record.operators.map(heat(record, _, by))
     }</section>
   }
 
-  private def heat(operator: OperatorRecord, by: Measure): NodeSeq = {
+  private def heat(record: EpochRecord, operator: OperatorRecord, by: Measure): NodeSeq = {
     val values = by.values(operator)
     val maximum = by.format(values.maxOption.getOrElse(0L))
-    val title = s"Operator ${operator.operator}: ${operator.partitions} partitions, ${by.title} " +
-      s"up to $maximum"
+    val name = record.stages.operatorName(operator.operator).capitalize
+    val title = s"$name: ${operator.partitions} partitions, ${by.title} up to $maximum"
     <section><h3>{title}</h3>
       {
       region(title)(Drawings.heat(operator, values, by.format))

@@ -5,7 +5,7 @@ import scala.xml.{Node, NodeSeq}
 import jakarta.servlet.http.HttpServletRequest
 import org.json4s._
 
-import io.cleancut.history.EpochRecord
+import io.cleancut.history.{EpochPhase, EpochRecord}
 
 /** The epochs of one query: their durations, and the reasons of slow ones. */
 final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") {
@@ -31,16 +31,16 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
     val known = run.facts.toSeq.flatMap { facts =>
       Seq(
         "mode" -> s"${facts.mode}, ${facts.trigger}",
-        "run" -> s"${facts.runId}, since ${Figures.moment(facts.begunMs)}"
+        "run ID" -> s"${facts.runId}, since ${Figures.moment(facts.begunMs)}"
       )
     }
     val lastCut = last.toSeq.flatMap { epoch =>
       Seq(
-        "last cut" -> s"epoch ${epoch.epoch}, ${Figures.moment(epoch.writtenMs)}",
-        "duration" -> Figures.millis(epoch.durationMs),
-        "commit" -> Figures.millis(epoch.gateMs),
-        "in flight" -> s"${Figures.count(epoch.rowsInFlight)} rows",
-        "generation of the owner" -> epoch.generation.toString
+        "last epoch" -> s"epoch ${epoch.epoch}, ${Figures.moment(epoch.writtenMs)}",
+        "duration" -> (Figures.millis(epoch.tookMs) +
+          epoch.longestPhase.fold("")(phase => s", of which $phase")),
+        "in-flight rows" -> Figures.count(epoch.rowsInFlight),
+        "run" -> s"generation ${epoch.generation}"
       )
     }
     val pace = DailyPace.of(run.location, epochs).toSeq.map(daily => "costs" -> daily.explained)
@@ -53,12 +53,12 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
 
   private def operators(record: EpochRecord): Seq[(String, String)] =
     record.aligned.toSeq.sorted.map { case (operator, reason) =>
-      s"operator $operator is aligned" -> reason
+      s"${record.stages.operatorName(operator)} is aligned" -> reason
     } ++
       record.rowsBeyondBound.toSeq.sorted.map { case (operator, rows) =>
-        s"operator $operator is overloaded" ->
-          (s"${Figures.count(rows)} rows did not stay in flight, because its channels are " +
-            "limited to maxInFlightBytes")
+        s"${record.stages.operatorName(operator)} is overloaded" ->
+          (s"${Figures.count(rows)} rows did not stay in flight, because " +
+            "maxInFlightBytes limits them")
       }
 
   private def history(
@@ -88,9 +88,9 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
       "page" -> to.toString
     )
     <section><h2 id="epochs">Epochs</h2>
-    <p>{Figures.count(epochs.size)} are shown here; the history of the checkpoint has all.</p> {
-      Drawings.legend
-    }
+    <p>{Figures.count(epochs.size)} are shown here; the history of the checkpoint has all. {
+      Terms.reasonsLink
+    }</p>{growth(epochs)}{Drawings.legend}
     {region("Timeline of epochs")(Drawings.timeline(drawn, epochLink))}
     {
       region("Table of epochs")(<table>
@@ -101,7 +101,7 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
           val sort = if (!isSorted) "none" else if (isAscending) "ascending" else "descending"
           val href = tableLink(header.key, order, 1)
           <th scope="col" class={header.style} aria-sort={sort}><a href={href}>{
-            header.title
+            Terms(header.title)
           }</a>{if (!isSorted) "" else if (isAscending) " ▲" else " ▼"}</th>
         }
       }</tr></thead>
@@ -125,16 +125,26 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
     }</nav></section>
   }
 
+  private def growth(epochs: Seq[EpochEntry]): NodeSeq =
+    epochs.lastOption.map(_.growth).filter(_.nonEmpty).fold(NodeSeq.Empty) { text =>
+      <p class="growth" role="status">{s"${text.capitalize}."}</p>
+    }
+
   override def renderJson(request: HttpServletRequest): JValue =
     JArray(store.epochs(parameter(request, "location").getOrElse("")).toList.map { epoch =>
       JObject(
         "epoch" -> JInt(epoch.epoch),
         "generation" -> JInt(epoch.generation),
         "durationMs" -> JInt(epoch.durationMs),
+        "tookMs" -> JInt(epoch.tookMs),
+        "phases" -> JObject(EpochPhase.All.zip(epoch.phases).toList.map { case (phase, ms) =>
+          phase.name -> JInt(ms)
+        }),
         "gateMs" -> JInt(epoch.gateMs),
         "cutMs" -> JInt(epoch.cutMs),
         "rowsInFlight" -> JInt(epoch.rowsInFlight),
         "requests" -> JInt(epoch.requests),
+        "growth" -> (if (epoch.growth.isEmpty) JNothing else JString(epoch.growth)),
         "slow" -> (if (epoch.slowKind.isEmpty) JNothing else JString(epoch.slowKind))
       )
     })
@@ -158,15 +168,21 @@ private[ui] object EpochsPage {
   private val Columns = Seq(
     Column("epoch", "epoch", "n", _.epoch, _.epoch.toString),
     Column("written", "committed", "t", _.writtenMs, epoch => Figures.moment(epoch.writtenMs)),
-    Column("duration", "duration", "n", _.durationMs, epoch => Figures.millis(epoch.durationMs)),
+    Column("duration", "duration", "n", _.tookMs, epoch => Figures.millis(epoch.tookMs)),
     Column(
       "slow",
       "reason if slow",
       "reason",
-      epoch => if (epoch.slowKind.isEmpty) 0L else epoch.durationMs - epoch.typicalMs,
+      epoch => if (epoch.slowKind.isEmpty) 0L else epoch.tookMs - epoch.typicalMs,
       epoch => epoch.slow.fold("")(slow => s"${slow.kind}: ${slow.detail}")
     ),
-    Column("commit", "commit", "n", _.gateMs, epoch => Figures.millis(epoch.gateMs)),
+    Column(
+      "phase",
+      "longest phase",
+      "t",
+      epoch => epoch.phases.max,
+      epoch => epoch.longestPhase.getOrElse("–")
+    ),
     Column(
       "alignment",
       "alignment",
@@ -174,7 +190,6 @@ private[ui] object EpochsPage {
       _.alignmentMs,
       epoch => Figures.millis(epoch.alignmentMs)
     ),
-    Column("cut", "write of the cut", "n", _.cutMs, epoch => Figures.millis(epoch.cutMs)),
     Column("rows", "rows read", "n", _.rows, epoch => Figures.count(epoch.rows)),
     Column(
       "inFlight",
@@ -183,8 +198,16 @@ private[ui] object EpochsPage {
       _.rowsInFlight,
       epoch => Figures.count(epoch.rowsInFlight)
     ),
+    Column("commit", "commit", "n", _.commitMs, epoch => Figures.millis(epoch.commitMs)),
     Column("requests", "requests", "n", _.requests, epoch => Figures.count(epoch.requests)),
-    Column("sent", "sent", "n", _.bytesSent, epoch => Figures.bytes(epoch.bytesSent)),
+    Column(
+      "cost",
+      "cost of requests",
+      "n",
+      epoch => (epoch.dollars * 1e9).round,
+      epoch => if (epoch.location.startsWith("s3")) Figures.smallDollars(epoch.dollars) else "–"
+    ),
+    Column("sent", "bytes sent", "n", _.bytesSent, epoch => Figures.bytes(epoch.bytesSent)),
     Column("run", "run", "n", _.generation, _.generation.toString)
   )
 

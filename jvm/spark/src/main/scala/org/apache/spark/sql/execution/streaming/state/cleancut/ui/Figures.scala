@@ -33,9 +33,13 @@ private[ui] object Figures {
 
   def dollars(value: Double): String = String.format(Locale.ROOT, "$%.2f", Double.box(value))
 
+  /** An amount of a single epoch, which is a small part of a cent. */
+  def smallDollars(value: Double): String =
+    if (value <= 0) "–" else String.format(Locale.ROOT, "$%.6f", Double.box(value))
+
   /** A list of names with values. */
   def facts(values: (String, NodeSeq)*): NodeSeq =
-    <dl>{values.map { case (name, value) => <dt>{name}</dt><dd>{value}</dd> }}</dl>
+    <dl>{values.map { case (name, value) => <dt>{Terms(name)}</dt><dd>{value}</dd> }}</dl>
 
   def text(content: String): NodeSeq = Text(content)
 }

@@ -12,22 +12,18 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
     val runs = store.runs.sortBy(_.location)
     if (runs.isEmpty)
       <p role="status">No query has committed an epoch with a cut yet. Cuts are used if the
-        checkpoint location is on s3://, or if the key cuts is set; see
-        docs/operate/recovery.md.</p>
+        checkpoint location is on s3://, or if the key cuts is set. {Terms.docsLink}</p>
     else
       region("Queries")(<table>
         <thead><tr>
-          <th scope="col">query</th><th scope="col">mode</th>
-          <th scope="col" class="n">epoch</th><th scope="col">committed</th>
-          <th scope="col" class="n">duration</th><th scope="col" class="n">median</th>
-          <th scope="col" class="n">commit</th><th scope="col" class="n">in-flight rows</th>
-          <th scope="col" class="n">slow</th><th scope="col" class="n">run</th>
-          <th scope="col" class="n">requests per day</th>
-          <th scope="col" class="n">S3 cost per day</th>
-          <th scope="col">last restore test</th><th scope="col">checkpoint</th>
+          {header("query")}{header("mode")}{header("epoch", "n")}{header("committed")}
+          {header("duration", "n")}{header("median", "n")}{header("longest phase")}
+          {header("in-flight rows", "n")}{header("slow", "n")}{header("run", "n")}
+          {header("requests per day", "n")}{header("S3 cost per day", "n")}
+          {header("last restore test")}{header("checkpoint")}
         </tr></thead>
         <tbody>{runs.flatMap(row(request, _))}</tbody>
-      </table>)
+      </table>) ++ <p>{Terms.docsLink}</p>
   }
 
   private def row(request: HttpServletRequest, run: RunEntry): NodeSeq = {
@@ -42,11 +38,11 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
         <td>{facts.fold("")(_.mode)}</td>
         <td class="n">{last.epoch}</td>
         <td class="t">{Figures.moment(last.writtenMs)}</td>
-        <td class="n">{Figures.millis(last.durationMs)}</td>
+        <td class="n">{Figures.millis(last.tookMs)}</td>
         <td class="n">{
-        Figures.millis(EpochsPage.median(epochs.map(_.durationMs).filter(_ >= 0)))
+        Figures.millis(EpochsPage.median(epochs.map(_.tookMs).filter(_ >= 0)))
       }</td>
-        <td class="n">{Figures.millis(last.gateMs)}</td>
+        <td class="t">{last.longestPhase.getOrElse("–")}</td>
         <td class="n">{Figures.count(last.rowsInFlight)}</td>
         <td class="n">{epochs.count(_.slowKind.nonEmpty)} of {epochs.size}</td>
         <td class="n">{last.generation}</td>
