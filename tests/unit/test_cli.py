@@ -102,6 +102,7 @@ def test_conf_for_real_time_mode_names_no_provider(
 
 
 GIVEN = {
+    "--accelerate-python": "false",
     "--access-point": "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine",
     "--alignment-timeout": "250ms",
     "--change-feed": "all",

@@ -150,6 +150,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     # Without a cluster, the steps that do not install run on a copy of Spark's directory.
     ("docs/deploy/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/deploy/kubernetes.md", "properties"): [IMAGE],
+    ("docs/use/python-state.md", "python"): ["tests/spark/test_python_loop.py"],
     ("docs/operate/troubleshoot.md", "sh"): [OPERATED] * 3,
     ("docs/operate/upgrading.md", "sh"): [OPERATED, PARSED],
     ("docs/deploy/production-checklist.md", "sh"): [OPERATED],

@@ -102,6 +102,7 @@ def test_absent_options_are_not_set() -> None:
         ({"split_groups": False}, "false"),
         ({"lazy_restore": False}, "false"),
         ({"merged_aggregation": False}, "false"),
+        ({"accelerate_python": False}, "false"),
         ({"local_cache_size": "0k"}, "0k"),
         ({"standby_replicas": 1}, "1"),
         ({"state_partitions": 8}, "8"),

@@ -197,6 +197,11 @@ class Options(TypedDict, total=False):
         _SWITCH,
         "whether groupBy merges the state of a group when it reads it.",
     ]
+    accelerate_python: Annotated[
+        bool,
+        _SWITCH,
+        "whether Python functions with state run in Cleancut's loop over groups.",
+    ]
     local_cache_size: Annotated[
         str,
         _size(),

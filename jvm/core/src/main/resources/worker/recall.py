@@ -22,7 +22,6 @@ function processes only those before the worker notices that the task is overtak
 import itertools
 import mmap
 import os
-import pickle
 import struct
 import time
 from collections import deque
@@ -330,29 +329,3 @@ class Recall:
             return None
         page.write(ARMED, 1)
         return page
-
-
-def load(command, kind):
-    """Returns the function and return type of an operator's command, with support for recalls."""
-    from pyspark.core.broadcast import Broadcast
-    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
-
-    loaded = pickle.loads(command)
-    if isinstance(loaded, Broadcast):
-        loaded = pickle.loads(loaded.value)
-    function, returned = loaded
-    recall = Recall(function, kind)
-    # The worker reads the input of this function next.
-    plain = getattr(ArrowStreamSerializer.load_stream, "plain", ArrowStreamSerializer.load_stream)
-
-    def load_stream(serializer, stream):
-        ArrowStreamSerializer.load_stream = plain
-        return recall.over(plain(serializer, stream))
-
-    load_stream.plain = plain
-    ArrowStreamSerializer.load_stream = load_stream
-
-    # A separate function, because PySpark's profilers read its code.
-    if kind == "groups":
-        return lambda key, values, state: recall.with_state(key, values, state), returned
-    return lambda client, mode, key, values: recall.transform(client, mode, key, values), returned

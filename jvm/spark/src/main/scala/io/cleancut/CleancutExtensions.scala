@@ -4,7 +4,10 @@ import scala.collection.mutable.WeakHashMap
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.aggregation.AggregationRule
-import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators.ChannelRule
+import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators.{
+  ChannelRule,
+  PythonWorkerRule
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.StartCheckRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.sequence.SequenceRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
@@ -39,6 +42,7 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectColumnar(_ => AggregationRule.injection)
       extensions.injectColumnar(_ => ProviderRule.injection)
       extensions.injectColumnar(_ => TransformWithStateRule.injection)
+      extensions.injectColumnar(_ => PythonWorkerRule.injection)
       extensions.injectColumnar(_ => ChannelRule.injection)
       extensions.injectColumnar(_ => SequenceRule.injection)
       extensions.injectCheckRule(SessionProvider.check)

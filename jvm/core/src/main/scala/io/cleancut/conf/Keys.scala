@@ -94,6 +94,19 @@ object Keys {
     since = "0.1.0"
   )
 
+  val AcceleratePython: Key[Boolean] = Key(
+    "acceleratePython",
+    doc = "Whether Python functions of transformWithState, transformWithStateInPandas and " +
+      "applyInPandasWithState run in Cleancut's loop over groups, which sends requests for state " +
+      "together and converts many groups at once. Arguments, results and state are the same; " +
+      "results reach the next operator in fewer and larger Arrow batches. It applies where the " +
+      "loop of PySpark is a known one, which is Spark 4.3. false keeps PySpark's loop. You can " +
+      "change it at each start.",
+    default = true,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
   val LocalCacheSize: Key[Long] = Key(
     "localCacheSize",
     doc = "How much of Spark's local directories one executor uses to cache snapshots that it " +
@@ -388,6 +401,7 @@ object Keys {
   )
 
   val all: Seq[Key[_]] = Seq(
+    AcceleratePython,
     AlignmentTimeout,
     ChangeFeed,
     CheckCompatibility,

@@ -36,6 +36,7 @@ final case class Settings(
     keepsReplaced: Boolean,
     lazyRestore: Boolean,
     mergedAggregation: Boolean,
+    acceleratesPython: Boolean,
     localCacheBytes: Long,
     standbyReplicas: Int,
     lockAcquireTimeoutMs: Long,
@@ -87,6 +88,7 @@ object Settings {
     changeFeed <- Keys.ChangeFeed.read(confs)
     lazyRestore <- Keys.LazyRestore.read(confs)
     mergedAggregation <- Keys.MergedAggregation.read(confs)
+    acceleratesPython <- Keys.AcceleratePython.read(confs)
     localCacheBytes <- Keys.LocalCacheSize.read(confs)
     standbyReplicas <- Keys.StandbyReplicas.read(confs)
     lockAcquireTimeoutMs <- Keys.LockAcquireTimeout.read(confs)
@@ -110,6 +112,7 @@ object Settings {
     keepsReplaced = changeFeed == "all",
     lazyRestore,
     mergedAggregation,
+    acceleratesPython,
     localCacheBytes,
     standbyReplicas,
     lockAcquireTimeoutMs,

@@ -36,6 +36,7 @@ class SettingsSuite extends AnyFunSuite {
         keepsReplaced = false,
         lazyRestore = true,
         mergedAggregation = true,
+        acceleratesPython = true,
         localCacheBytes = 10L << 30,
         standbyReplicas = 0,
         lockAcquireTimeoutMs = 120000L,

@@ -103,7 +103,7 @@ final private class ChannelPlan(
       } yield info.operatorId -> why
       cuts.alignedBecause(runId, refused.toMap)
       val channels = decided.flatMap { case (_, (_, inputs)) => inputs }
-      withProgress(recalling(atWatermark(channels.foldLeft(plan)(insert))))
+      withProgress(atWatermark(channels.foldLeft(plan)(insert)))
     }
 
   /**
@@ -150,16 +150,6 @@ final private class ChannelPlan(
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
     case node if node eq channel.child => channel
-  }
-
-  /** Rows that were sent to a Python worker may stay in flight as well. */
-  private def recalling(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case operator if PythonOperator.is(operator) =>
-      operator.children.head match {
-        case channel: ChannelExec if channel.settings.mode != CaptureMode.Aligned =>
-          PythonOperator.recalling(operator)
-        case _ => operator
-      }
   }
 
   /**

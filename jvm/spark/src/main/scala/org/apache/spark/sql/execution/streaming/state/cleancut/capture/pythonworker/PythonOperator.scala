@@ -21,8 +21,7 @@ private[cleancut] object PythonOperator {
 
   /** The reason why rows cannot be recalled from its worker, if any. */
   def refusal(operator: StateStoreWriter): Option[String] =
-    if (operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false))
-      Some(s"$Pipelined is true")
+    if (isPipelined(operator)) Some(s"$Pipelined is true")
     else
       operator match {
         case transform: TransformWithStateInPySparkExec if transform.hasInitialState =>
@@ -39,15 +38,20 @@ private[cleancut] object PythonOperator {
     case _ => None
   }
 
-  /** The operator, with a function from which rows can be recalled. */
-  def recalling(operator: SparkPlan): SparkPlan = {
+  /**
+   * The operator, with a function from which rows can be recalled if its input is captured.
+   *
+   * @param isAccelerated
+   *   whether PySpark's loop over groups is replaced
+   */
+  def wrapped(operator: SparkPlan, isAccelerated: Boolean): SparkPlan = {
     val kind = operator match {
       case transform: TransformWithStateInPySparkExec => PythonFunctions.kindOf(transform)
       case _                                          => WorkerCommand.Groups
     }
     operator.transformExpressions { case udf: PythonUDF =>
       val original = udf.func
-      val command = WorkerCommand.around(original.command.toArray, kind)
+      val command = WorkerCommand.around(original.command.toArray, kind, isAccelerated)
       val function = new SimplePythonFunction(
         command,
         original.envVars,
@@ -61,6 +65,16 @@ private[cleancut] object PythonOperator {
     }
   }
 
+  /** Whether PySpark's loop over groups may be replaced. */
+  def canAccelerate(operator: SparkPlan): Boolean = operator match {
+    case transform: TransformWithStateInPySparkExec =>
+      !transform.hasInitialState && !isPipelined(operator)
+    case _ => !isPipelined(operator)
+  }
+
   // Its worker reads ahead in a separate thread.
+  private def isPipelined(operator: SparkPlan): Boolean =
+    operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false)
+
   private val Pipelined = "spark.python.udf.pipelined.enabled"
 }

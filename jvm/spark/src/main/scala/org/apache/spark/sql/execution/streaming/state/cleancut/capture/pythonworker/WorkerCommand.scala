@@ -8,46 +8,56 @@ import java.util.zip.CRC32
 import scala.util.Using
 
 /**
- * Wraps the function in the command of a Python operator with `worker/recall.py`. A command is a
- * pickle, which is a program: this one calls `load` of that text with the original command. So an
- * executor's Python requires no additional package.
+ * Wraps the function in the command of a Python operator with the modules in `worker/`. A command
+ * is a pickle, which is a program: this one creates the modules in the worker and calls `load` of
+ * `worker/load.py` with the original command. So an executor's Python requires no additional
+ * package.
  */
 private[cleancut] object WorkerCommand {
 
-  /** How PySpark calls the function; see `Recall` in the text. */
+  /** How PySpark calls the function; see `load` in the text. */
   sealed abstract class Kind(val name: String)
   case object Groups extends Kind("groups")
   case object Frames extends Kind("frames")
   case object Rows extends Kind("rows")
 
-  private val text: String =
-    Using.resource(getClass.getResourceAsStream("/worker/recall.py"))(in =>
-      new String(in.readAllBytes(), UTF_8)
-    )
+  private val modules: Seq[(String, String)] =
+    Seq("modules", "recall", "state_requests", "group_frames", "group_loop", "load").map { name =>
+      name -> Using.resource(getClass.getResourceAsStream(s"/worker/$name.py"))(in =>
+        new String(in.readAllBytes(), UTF_8)
+      )
+    }
 
-  // A worker that runs many tasks compiles the text once.
-  private val module: String = {
+  // A worker that runs many tasks compiles the texts once.
+  private val packageName: String = {
     val sum = new CRC32
-    sum.update(text.getBytes(UTF_8))
-    f"cleancut_recall_${sum.getValue}%08x"
+    modules.foreach { case (_, text) => sum.update(text.getBytes(UTF_8)) }
+    f"cleancut_worker_${sum.getValue}%08x"
   }
 
   private val Loader =
-    "lambda name, text, command, kind, sys=__import__('sys'), new=__import__('types').ModuleType:" +
-      " (sys.modules.get(name) or (lambda made: (exec(text, made.__dict__)," +
-      " sys.modules.__setitem__(name, made), made)[2])(new(name))).load(command, kind)"
+    "lambda name, texts, *args: (name in __import__('sys').modules or (lambda scope:" +
+      " (exec(texts[0][1], scope), scope['install'](name, dict(texts[1:]))))({})," +
+      " __import__(name + '.load', fromlist=['load']).load(*args))[1]"
 
-  def around(command: Array[Byte], kind: Kind): Array[Byte] = {
-    val out = new ByteArrayOutputStream(command.length + text.length + 1024)
+  def around(command: Array[Byte], kind: Kind, isAccelerated: Boolean): Array[Byte] = {
+    val out = new ByteArrayOutputStream(command.length + modules.map(_._2.length).sum + 4096)
     out.write(Array(0x80.toByte, 3.toByte)) // protocol 3
     out.write("cbuiltins\neval\n".getBytes(UTF_8))
     string(out, Loader)
     out.write(Array(0x85.toByte, 'R'.toByte)) // a tuple of one; call
     out.write('(')
-    string(out, module)
-    string(out, text)
+    string(out, packageName)
+    out.write('(')
+    modules.foreach { case (name, text) =>
+      string(out, name)
+      string(out, text)
+      out.write(0x86) // a tuple of two
+    }
+    out.write('t') // a tuple of all since the bracket
     sized(out, 'B', command)
     string(out, kind.name)
+    out.write(if (isAccelerated) 0x88 else 0x89) // True or False
     out.write("tR.".getBytes(UTF_8)) // a tuple of all since the bracket; call; end
     out.toByteArray
   }

@@ -1,0 +1,430 @@
+"""The groups of a sorted input as pandas DataFrames, and the conversion of result DataFrames.
+
+PySpark infers the types of each group's DataFrame from its rows. So a slice of the converted batch
+has the same types only if its types do not depend on the rows. Other groups are built as in PySpark
+(`transform_with_state_func` in `pyspark/worker.py`), which is slower.
+"""
+
+import itertools
+from collections import namedtuple
+from math import ceil
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.errors import PySparkValueError
+from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
+from pyspark.sql.types import StructType
+
+# Results are converted together up to this number of rows, or PySpark's limits.
+MAX_ROWS = 10_000
+# The first conversion is small, because the size of a row is unknown.
+FIRST_ROWS = 256
+UNLIMITED = 2**31 - 1
+
+# Columns of Python objects that can be concatenated: all objects are of one type.
+ONE_TYPE = frozenset({"string", "bytes", "decimal", "date", "datetime", "boolean", "integer"})
+
+
+class FrameBatch:
+    """One batch of the input.
+
+    Attributes:
+        keys: the key of each row.
+        values: all rows with the value columns, in the types of a group's DataFrame.
+    """
+
+    def __init__(self, batch, loop):
+        conf = loop["runner_conf"]
+        series = ArrowBatchTransformer.to_pandas(
+            batch, timezone=conf.timezone, prefer_int_ext_dtype=conf.prefer_int_ext_dtype
+        )
+        self._all = pd.concat(series, axis=1)
+        self._offsets = loop["value_offsets"]
+        self.keys = list(zip(*(list(series[i]) for i in loop["key_offsets"])))
+        # PySpark's rows are named tuples, which rename some columns.
+        names = namedtuple("Row", map(str, self._all.columns), rename=True)._fields
+        columns, self._nulls = [], np.zeros(batch.num_rows + 1, dtype=np.int64)
+        for i in self._offsets:
+            column = _uniform(series[i], batch.column(i), self._nulls)
+            if column is None:
+                columns = None
+                break
+            columns.append(column)
+        self.values = None
+        if columns is not None:
+            self.values = _copy(columns, [names[i] for i in self._offsets])
+            np.cumsum(self._nulls, out=self._nulls)
+
+    def is_uniform(self, begin, end):
+        """Whether a slice of `values` is the DataFrame of these rows."""
+        return self.values is not None and self._nulls[end] == self._nulls[begin]
+
+    def rows(self, begin, end):
+        """PySpark's rows of a group, with all columns."""
+        return self._all.iloc[begin:end].itertuples(index=False)
+
+    def slice(self, begin, end):
+        """A DataFrame of rows, with a new index. Must be called once for each row."""
+        return _slice(self.values, begin, end)
+
+
+def _copy(columns, names):
+    """A DataFrame that owns its memory; columns of Arrow are read-only."""
+    frame = pd.concat(columns, axis=1).copy()
+    frame.columns = pd.Index(names)
+    return frame
+
+
+def _slice(frame, begin, end):
+    part = frame.iloc[begin:end]
+    part.index = pd.RangeIndex(end - begin)
+    # The function may change its rows, which are in no other DataFrame.
+    if hasattr(part, "_is_copy"):
+        part._is_copy = None
+    return part
+
+
+def _uniform(series, column, nulls):
+    """A column in the type of each group's DataFrame, or None if this depends on the rows.
+
+    Adds 1 to `nulls` after each row whose null could change the type.
+    """
+    kind = getattr(series.dtype, "kind", "O") if isinstance(series.dtype, np.dtype) else None
+    if kind == "i":
+        return series.astype(np.int64)
+    if kind == "f":
+        return series.astype(np.float64)
+    if kind == "b":
+        return series
+    if kind == "O":
+        types = pa.types
+        is_plain = (
+            types.is_string(column.type)
+            or types.is_large_string(column.type)
+            or types.is_binary(column.type)
+            or types.is_decimal(column.type)
+            or types.is_date(column.type)
+        )
+        if not is_plain:
+            return None
+    elif kind != "M" and not isinstance(series.dtype, (pd.DatetimeTZDtype, pd.StringDtype)):
+        return None
+    if column.null_count:
+        nulls[1:] += series.isnull().to_numpy()
+    return series
+
+
+class FrameGroups:
+    """The groups of a sorted input, as iterators of DataFrames.
+
+    Args:
+        loop: variables of PySpark's generator.
+        lookahead: receives the keys.
+    """
+
+    def __init__(self, loop, lookahead):
+        self._loop = loop
+        self._lookahead = lookahead
+        conf = loop["runner_conf"]
+        self._max_rows = conf.arrow_max_records_per_batch
+        if self._max_rows <= 0:
+            self._max_rows = UNLIMITED
+        self._max_bytes = conf.arrow_max_bytes_per_batch
+        self._bytes = self._rows = 0
+        # Whether the first slice was equal to PySpark's DataFrame.
+        self._is_verified = None
+
+    def __iter__(self):
+        for key, group in itertools.groupby(self._frames(), key=lambda pair: pair[0]):
+            self._lookahead.begin_group()
+            yield key, (frame for _, frame in group)
+
+    def _frames(self):
+        """The key and DataFrame of each group, which has several if it is large."""
+        key, pieces, count = None, [], 0
+        for arrow in self._loop["batches"]:
+            if not arrow.num_rows:
+                continue
+            limit = self._limit(arrow)
+            batch = FrameBatch(arrow, self._loop)
+            bounds = _bounds(batch.keys)
+            firsts = [batch.keys[begin] for begin, _ in bounds]
+            self._lookahead.announce(firsts[1:] if firsts[0] == key else firsts)
+            for first, (begin, end) in zip(firsts, bounds):
+                if pieces and first != key:
+                    yield key, self._frame(pieces)
+                    pieces, count = [], 0
+                key = first
+                while begin < end:
+                    taken = min(end - begin, max(1, limit - count))
+                    pieces.append((batch, begin, begin + taken))
+                    begin, count = begin + taken, count + taken
+                    if count >= limit:
+                        yield key, self._frame(pieces)
+                        pieces, count = [], 0
+        if pieces:
+            yield key, self._frame(pieces)
+
+    def _limit(self, batch):
+        if self._max_bytes == UNLIMITED:
+            return self._max_rows
+        buffers = (buffer for column in batch.columns for buffer in column.buffers())
+        self._bytes += sum(buffer.size for buffer in buffers if buffer is not None)
+        self._rows += batch.num_rows
+        return min(self._max_rows, max(1, ceil(self._max_bytes * self._rows / self._bytes)))
+
+    def _frame(self, pieces):
+        if self._is_verified is False or not all(b.is_uniform(i, j) for b, i, j in pieces):
+            return self._inferred(pieces)
+        frames = [batch.slice(begin, end) for batch, begin, end in pieces]
+        frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+        if self._is_verified is None:
+            expected = self._inferred(pieces)
+            self._is_verified = _are_same(frame, expected)
+            return expected
+        return frame
+
+    def _inferred(self, pieces):
+        rows = [row for batch, begin, end in pieces for row in batch.rows(begin, end)]
+        return pd.DataFrame(rows).iloc[:, self._loop["value_offsets"]]
+
+
+def _bounds(keys):
+    starts = [0, *(i for i in range(1, len(keys)) if keys[i] != keys[i - 1]), len(keys)]
+    return list(zip(starts, starts[1:]))
+
+
+def _are_same(frame, other):
+    return (
+        list(frame.columns) == list(other.columns)
+        and list(frame.dtypes) == list(other.dtypes)
+        and frame.equals(other)
+    )
+
+
+class FrameResults:
+    """Result DataFrames, which are converted together if this does not change a value.
+
+    Args:
+        loop: variables of PySpark's generator.
+    """
+
+    def __init__(self, loop):
+        self._conf = loop["runner_conf"]
+        self._type = loop["return_type"]
+        self._schema = loop["output_schema"]
+        self._max_bytes = loop["arrow_max_bytes_per_batch"]
+        self._max_rows = min(MAX_ROWS, loop["arrow_max_records_per_batch"])
+        self._limit = min(FIRST_ROWS, self._max_rows)
+        # Nested values can change after the function has returned them.
+        self._is_flat = isinstance(self._type, StructType) and not any(
+            hasattr(field.dataType, "fields")
+            or hasattr(field.dataType, "elementType")
+            or hasattr(field.dataType, "keyType")
+            for field in self._type
+        )
+        self._frames, self._rows = [], 0
+
+    def append(self, frame):
+        """Adds a DataFrame, and returns the record batches to emit."""
+        if isinstance(self._type, StructType) and not isinstance(frame, pd.DataFrame):
+            raise PySparkValueError(
+                "Invalid return type. Please make sure that the UDF returns a "
+                "pandas.DataFrame when the specified return type is StructType."
+            )
+        if not self._is_flat or not len(frame):
+            return [*self.take(), self._convert(frame)]
+        batches = []
+        if self._frames and not self._is_like(frame):
+            batches = self.take()
+        self._frames.append(frame.copy())
+        self._rows += len(frame)
+        return batches if self._rows < self._limit else [*batches, *self.take()]
+
+    def take(self):
+        """Returns the record batches of all DataFrames, and removes these."""
+        frames, self._frames, self._rows = self._frames, [], 0
+        if not frames:
+            return []
+        batches = self._together(frames) or [self._convert(frame) for frame in frames]
+        rows = sum(batch.num_rows for batch in batches)
+        size = max(1, sum(batch.nbytes for batch in batches))
+        self._limit = max(1, min(self._max_rows, self._max_bytes * rows // size))
+        return batches
+
+    def _is_like(self, frame):
+        first = self._frames[0]
+        return frame.columns.equals(first.columns) and list(frame.dtypes) == list(first.dtypes)
+
+    def _together(self, frames):
+        if len(frames) == 1:
+            return None
+        merged = pd.concat(frames, ignore_index=True)
+        objects = [i for i, dtype in enumerate(merged.dtypes) if dtype == object]
+        # The conversion of other objects depends on the others in their column.
+        kinds = {pd.api.types.infer_dtype(merged.iloc[:, i], skipna=True) for i in objects}
+        if not kinds <= ONE_TYPE:
+            return None
+        try:
+            return [self._convert(merged)]
+        except Exception:
+            # The error of a single DataFrame is the one to report.
+            return None
+
+    def _convert(self, frame):
+        return PandasToArrowConversion.convert(
+            [frame],
+            self._schema,
+            timezone=self._conf.timezone,
+            safecheck=self._conf.safecheck,
+            arrow_cast=True,
+            assign_cols_by_name=self._conf.assign_cols_by_name,
+            int_to_decimal_coercion_enabled=self._conf.int_to_decimal_coercion_enabled,
+        )
+
+
+class StateBatch:
+    """One batch of the input of `applyInPandasWithState`."""
+
+    def __init__(self, batch, loop, to_pandas):
+        self._data = pa.RecordBatch.from_arrays(batch.columns[:-1], schema=_without_last(batch))
+        self._to_pandas = to_pandas
+        self._keys, self._values = loop["key_offsets"], loop["value_offsets"]
+        self._frame = None
+        self.states = batch.column(batch.num_columns - 1).to_pylist()
+        if all(map(_has_one_type, self._data.columns)):
+            self._series = to_pandas(self._data)
+            columns = [self._series[i] for i in self._values]
+            self._frame = _copy(columns, [column.name for column in columns])
+
+    @property
+    def is_uniform(self):
+        """Whether each slice has the types of the batch."""
+        return self._frame is not None
+
+    def expected(self, begin, rows):
+        """The key and values of PySpark, as columns."""
+        series = self._to_pandas(self._data.slice(begin, rows))
+        return [series[i] for i in self._keys], [series[i] for i in self._values]
+
+    def slice(self, begin, rows):
+        """The key and values, as sequences that PySpark accepts."""
+        keys = [[self._series[i].iloc[begin]] for i in self._keys]
+        return keys, [_slice(self._frame, begin, begin + rows)]
+
+
+def _without_last(batch):
+    return pa.schema([batch.schema.field(i) for i in range(batch.num_columns - 1)])
+
+
+def _has_one_type(column):
+    """Whether the type in pandas of each slice of the column is the same."""
+    types, kind = pa.types, column.type
+    if types.is_floating(kind) or types.is_string(kind) or types.is_large_string(kind):
+        return True
+    if types.is_timestamp(kind) or types.is_decimal(kind):
+        return True
+    if types.is_binary(kind) or types.is_date(kind):
+        return True
+    return (types.is_integer(kind) or types.is_boolean(kind)) and not column.null_count
+
+
+def _closure(function):
+    return dict(
+        zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__))
+    )
+
+
+class StateGroups:
+    """The chunks of groups with their state, as `gen_data_and_state` of PySpark yields them.
+
+    Args:
+        loop: variables of PySpark's generator.
+    """
+
+    def __init__(self, loop):
+        self._loop = loop
+        helpers = _closure(loop["gen_data_and_state"])
+        self._construct = helpers["construct_state"]
+        self._to_pandas = helpers["to_pandas"]
+        self._is_verified = None
+
+    def __iter__(self):
+        current = None
+        for arrow in self._loop["data"]:
+            batch = StateBatch(arrow, self._loop, self._to_pandas)
+            for info in batch.states:
+                if not info:
+                    break
+                state = current or self._construct(info)
+                current = None if info["isLastChunk"] else state
+                yield self._chunk(batch, info["startOffset"], info["numRows"]), state
+
+    def _chunk(self, batch, begin, rows):
+        if self._is_verified is False or not batch.is_uniform or not rows:
+            return batch.expected(begin, rows)
+        keys, values = batch.slice(begin, rows)
+        if self._is_verified is None:
+            expected_keys, expected = batch.expected(begin, rows)
+            self._is_verified = _are_same(values[0], pd.concat(expected, axis=1)) and all(
+                type(ours[0]) is type(theirs[0]) for ours, theirs in zip(keys, expected_keys)
+            )
+            return expected_keys, expected
+        return keys, values
+
+
+def with_state(loop):
+    """Replaces the loop of `applyInPandasWithState`.
+
+    Args:
+        loop: variables of PySpark's generator.
+    """
+    apply, construct = loop["apply_udf_to_group"], loop["construct_record_batch"]
+    max_rows = loop["arrow_max_records_per_batch"]
+    frames, rows, states = [], 0, States(_closure(loop["construct_state_pdf"])["pickle_ser"])
+    for state, group in itertools.groupby(StateGroups(loop), key=lambda pair: pair[1]):
+        chunks = (chunk for chunk, _ in group)
+        keys, values = next(chunks)
+        following = itertools.chain([values], (other for _, other in chunks))
+        for frame in apply(keys, following, state):
+            if len(frame) > 0:
+                rows += len(frame)
+                frames.append(frame)
+                if rows > max_rows:
+                    count = len(states)
+                    yield construct(frames, rows, loop["return_type"], states.take(), count)
+                    frames, rows = [], 0
+        states.append(state)
+    if rows > 0 or len(states) > 0:
+        count = len(states)
+        yield construct(frames, rows, loop["return_type"], states.take(), count)
+
+
+class States:
+    """States of groups, as one DataFrame of PySpark's four columns.
+
+    Args:
+        pickler: PySpark's serializer of state values.
+    """
+
+    def __init__(self, pickler):
+        self._pickler = pickler
+        self._rows = []
+
+    def __len__(self):
+        return len(self._rows)
+
+    def append(self, state):
+        """Adds the state of a group after its function has ended."""
+        value = None
+        if state.exists:
+            value = self._pickler.dumps(state._value_schema.toInternal(state._value))
+        properties = state.json().encode("utf-8")
+        self._rows.append((properties, state._keyAsUnsafe, value, state.oldTimeoutTimestamp))
+
+    def take(self):
+        """Returns a list of one DataFrame, or of none, and removes the states."""
+        rows, self._rows = self._rows, []
+        columns = ("properties", "keyRowAsUnsafe", "object", "oldTimeoutTimestamp")
+        return [pd.DataFrame(rows, columns=list(columns))] if rows else []
