@@ -402,6 +402,7 @@ def test_the_command_runs_on_a_cluster(query: Counts) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
+    assert " WARN " not in ended.stderr
     done = json.loads(ended.stdout)
     assert done["is_applied"]
     assert done["operators"][0]["rows"] == len(query.last)

@@ -11,6 +11,10 @@ ASSETS: Mapping[str, str] = {
 }
 
 
+# The logging of the Spark that the command starts: log4j reads a file, in any process.
+LOG4J = "log4j2.properties"
+
+
 def asset(name: str) -> str:
     """The text of a file."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8")

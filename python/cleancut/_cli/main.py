@@ -7,10 +7,13 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
+from cleancut import _assets
 from cleancut._checkpoint.retain.expiry import Expiry
 from cleancut._cli.arguments import (
     access,
@@ -657,6 +660,10 @@ def _state_of(parsed: argparse.Namespace, word: str) -> Any:
 def _session(parsed: argparse.Namespace) -> Any:
     from pyspark.sql import SparkSession
 
+    # Log4j reads it when the JVM starts, before any setting of a session.
+    log4j = files(_assets).joinpath(_assets.LOG4J)
+    if isinstance(log4j, Path):
+        os.environ.setdefault("LOG4J_CONFIGURATION_FILE", str(log4j))
     builder = SparkSession.builder.master(parsed.master).appName(f"cleancut {parsed.operation}")
     builder = builder.config("spark.ui.enabled", "false")
     for setting in parsed.conf:
