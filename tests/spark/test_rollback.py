@@ -67,6 +67,9 @@ def test_a_query_is_rolled_back_continues_and_is_rolled_back_again(
     plan = cleancut.rollback(it.checkpoint, 2)
     assert (plan.source, plan.last, plan.epoch) == (2, 5, 7)
     assert len(plan.notes) == 2
+    assert plan.state_bytes is not None
+    assert plan.state_bytes > 0
+    assert (plan.is_stopped, plan.owner) == (True if "cuts" in place else None, None)
     assert it.state() == it.expected(6)
     assert plan.copies_rows == ("cuts" not in place)
     assert rows_of(plan.apply()) == (KEYS if plan.copies_rows else 0)

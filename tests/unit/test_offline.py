@@ -1,6 +1,7 @@
 """The Python side of operations on a checkpoint, over a fake JVM."""
 
 import json
+import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,7 @@ class Facade:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
+        self.facts: dict[str, Any] = {}
 
     def convert(self, session: Any, location: str, sink: str, provider: str, planned: str) -> str:
         call = ("convert", session, location, sink, provider, planned)
@@ -59,7 +61,7 @@ class Facade:
         report |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
         report |= {"copiesRows": partitions[1] % partitions[0] != 0, "missingFiles": 0}
         providing = {"providerBefore": providers[0], "provider": providers[1]}
-        return json.dumps(report | providing | counts)
+        return json.dumps(report | providing | counts | self.facts)
 
 
 @pytest.fixture
@@ -85,6 +87,25 @@ def test_a_plan_describes_its_operation_and_is_applied_once(session: Any) -> Non
     with pytest.raises(RequestError, match="has been applied before") as raised:
         done.apply(session)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
+
+
+def text_of_plan(session: Any, partitions: int, **facts: Any) -> str:
+    session.facade.facts = facts
+    return str(cleancut.rescale("/q", partitions, session=session))
+
+
+def test_a_plan_states_size_time_and_whether_the_query_runs(session: Any) -> None:
+    run = "run 3f2504e0 on host-7, generation 3, since 2026-11-26T08:00:00Z"
+    text = text_of_plan(session, 8, stateBytes=1_300_000_000, cores=4, isStopped=False, owner=run)
+    assert "  state       1.2 GiB\n" in text
+    assert re.search(r"^  time        about \d+ min$", text, re.MULTILINE)
+    assert f"  query       has not recorded its end: {run}\n" in text
+    stopped = text_of_plan(session, 6, stateBytes=900, cores=4, isStopped=True)
+    assert "  state       900 bytes\n  time        about 1 s\n  query       stopped\n" in stopped
+    unknown = text_of_plan(session, 8)
+    assert "state  " not in unknown
+    assert "time  " not in unknown
+    assert "  query       must be stopped: without cuts, no run is recorded\n" in unknown
 
 
 def test_a_plan_reports_that_no_row_is_copied(session: Any) -> None:

@@ -308,6 +308,10 @@ object CleancutOffline {
     node.put("epoch", plan.epoch).put("source", plan.source).put("last", plan.last)
     node.put("providerBefore", plan.providerBefore).put("provider", plan.provider)
     node.put("copiesRows", plan.copiesRows).put("missingFiles", plan.missingFiles)
+    plan.facts.stateBytes.foreach(node.put("stateBytes", _))
+    plan.facts.cores.foreach(node.put("cores", _))
+    plan.facts.isStopped.foreach(node.put("isStopped", _))
+    plan.facts.owner.foreach(node.put("owner", _))
     node.put("partitionsBefore", plan.partitionsBefore).put("partitions", plan.partitions)
     val operators = node.putArray("operators")
     plan.operators.foreach { operator =>

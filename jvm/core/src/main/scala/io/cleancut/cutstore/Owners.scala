@@ -24,6 +24,13 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
     Taken(generation, isAlone, new StoreClock(this, generation, clock))
   }
 
+  /** The last run, if it has written no end marker: it runs, or it was killed. */
+  def running(): Option[Owner] = {
+    val known = root.list(ObjectPrefix(CutLayout.Owners)).map(_.key.name).toSet
+    val latest = known.map(_.stripPrefix(CutLayout.Owners)).flatMap(CutLayout.parseOwner).maxOption
+    latest.filterNot(generation => known(CutLayout.endMarker(generation))).flatMap(find)
+  }
+
   /** Writes the end marker of a generation. */
   def end(generation: Long): Unit = {
     val note = mapper.createObjectNode().put("endedMs", clock.wallMs())

@@ -56,7 +56,9 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     }
     assert(runs.size == 0 && queries.forall(_.closed.get == 1))
     val archives = queries.map(query => new CutArchive(query.root, Clock.System))
+    assert(archives.forall(_.owners.running().isEmpty))
     assert(archives.forall(_.owners.take(None, "next", "host").isAlone))
+    assert(archives.forall(_.owners.running().map(_.runId).contains("next")))
   }
 
   /** Earlier, it kept the settings of the first start in the driver. */

@@ -314,7 +314,8 @@ final case class OfflineOperation(
       case None if query.isBack => RollbackNotes.of(query, target.epoch, fileSink)
       case None                 => Nil
     },
-    copiesRows = reference(from, query).isEmpty
+    copiesRows = reference(from, query).isEmpty,
+    facts = SourceFacts.of(from, query)
   )
 
   private def neededBy(access: PlaceAccess) =
@@ -544,6 +545,8 @@ object OfflineOperation {
  *   whether the rows of the state are written again, and not referenced
  * @param missingFiles
  *   number of input files that the query has to read again and that no longer exist
+ * @param facts
+ *   size of the state, and the run that owns it
  */
 final case class OfflinePlan(
     operation: String,
@@ -559,7 +562,8 @@ final case class OfflinePlan(
     operators: Seq[OfflinePlan.Operator],
     notes: Seq[String],
     copiesRows: Boolean = true,
-    missingFiles: Int = 0
+    missingFiles: Int = 0,
+    facts: SourceFacts = SourceFacts.Unknown
 ) {
 
   private[operations] def withInput(input: InputCheck): OfflinePlan =
