@@ -60,6 +60,7 @@ def test_an_example_parses_and_is_of_the_command(prog: str) -> None:
         (["lss", "x"], "cleancut", "invalid choice: 'lss'"),
         (["ls", "x", "--jsn"], "cleancut", "unrecognized arguments: --jsn"),
         (["state", "x", "--operator", "a"], "cleancut state", "invalid int value: 'a'"),
+        (["history", "x", "--since", "a"], "cleancut history", "neither an epoch nor a time"),
         (["savepoint", "drop", "x"], "cleancut savepoint drop", "required: NAME"),
         (["dataflow", "x", "cut", "--at", "1"], "cleancut", "unrecognized arguments"),
     ],

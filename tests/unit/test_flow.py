@@ -517,7 +517,10 @@ def test_the_commands_match_the_methods(on_disk: Pair, capsys: pytest.CaptureFix
 
     def said(act: str, *given: str, status: int = _cli.OK) -> str:
         assert _cli.main(["dataflow", place, act, *given]) == status
-        return capsys.readouterr().out
+        printed = capsys.readouterr()
+        assert bool(printed.err) == (status == _cli.REFUSED)
+        assert printed.err.startswith("[CLEANCUT_" if printed.err else "")
+        return printed.out + printed.err
 
     on_disk.step()
     on_disk.step()
@@ -529,6 +532,8 @@ def test_the_commands_match_the_methods(on_disk: Pair, capsys: pytest.CaptureFix
         assert json.loads(said(act, "--json"))
     assert "is missing" in said("verify", status=_cli.DAMAGED)
     assert "is missing" in said("test-restore", "--at", "good", status=_cli.DAMAGED)
+    for wrong in (["cut", "--timeout", "x"], ["run", "--poll", "x"], ["expire"]):
+        assert "CLEANCUT_COMMAND_INVALID" in said(*wrong, status=_cli.REFUSED)
     on_disk.step()
     said("cut", "--timeout", "1s")
     assert "2" in said("savepoint", "create", "late")
@@ -545,6 +550,8 @@ def test_the_commands_match_the_methods(on_disk: Pair, capsys: pytest.CaptureFix
     other = f"{on_disk.home.prefix}ckpt/c"
     assert "c" in said("add", "c", other)
     assert "c is removed" in said("remove", "c")
+    said("add", "c", other)
+    assert json.loads(said("remove", "c", "--json")) == {"operation": "remove", "name": "c"}
     assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
     assert said("rollback", "--to", "good") == plan
     assert "has moved to" in said("move-channel", on_disk.a.channel, f"{other}-moved")

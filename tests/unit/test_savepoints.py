@@ -110,4 +110,4 @@ def test_the_commands_create_and_drop_savepoints(
     assert "has this name already" in capsys.readouterr().err
     assert said("savepoint", "drop", location, "good") == "good is dropped\n"
     assert _cli.main(["savepoint", "drop", location, "good"]) == _cli.REFUSED
-    assert "there is no savepoint good" in capsys.readouterr().out
+    assert "has no savepoint good; it has no savepoint." in capsys.readouterr().err

@@ -1,10 +1,12 @@
 """Arguments that several commands have."""
 
 import argparse
+from datetime import datetime
 from typing import Any, cast, get_type_hints
 
 from cleancut._checkpoint.checkpoint import Checkpoint
 from cleancut._cli.parsers import add_command
+from cleancut._format.ages import epoch_or_time
 from cleancut._storage.access import S3_OPTIONS, S3Options
 
 
@@ -56,6 +58,15 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: must be more than 0 seconds")
     return value
+
+
+def since_of(text: str) -> int | datetime:
+    """An epoch or a time."""
+    try:
+        return epoch_or_time(text)
+    except ValueError as error:
+        reason = f"{text!r} is neither an epoch nor a time, such as 2026-11-26T08:00"
+        raise argparse.ArgumentTypeError(reason) from error
 
 
 def checkpoint_of(parsed: argparse.Namespace) -> Checkpoint:

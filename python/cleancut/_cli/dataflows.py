@@ -8,8 +8,8 @@ from typing import Any
 
 from cleancut._cli.arguments import access, add_access, number_or_name
 from cleancut._cli.dataflow_page import add_page_options, show_page
-from cleancut._cli.parsers import add_command
-from cleancut._cli.statuses import DAMAGED, OK, REFUSED
+from cleancut._cli.parsers import add_command, invalid
+from cleancut._cli.statuses import DAMAGED, OK
 from cleancut._display.info_list import InfoList
 from cleancut._display.output import print_json, print_list, print_plan, print_result
 from cleancut._session.options import access_keys
@@ -99,7 +99,10 @@ class DataflowCommands:
         add_access(parser)
 
         def command(parsed: argparse.Namespace) -> int:
-            return int(run(self._flow(parsed.location, **access(parsed)), parsed))
+            try:
+                return int(run(self._flow(parsed.location, **access(parsed)), parsed))
+            except ValueError as error:
+                raise invalid(parser.prog, error) from error
 
         parser.set_defaults(run=command)
         return parser
@@ -274,11 +277,11 @@ def _add(flow: Flow, parsed: argparse.Namespace) -> int:
 
 
 def _remove(flow: Flow, parsed: argparse.Namespace) -> int:
-    return _gone(flow.remove(parsed.name), f"{parsed.name} is removed", parsed.name)
+    return _gone(flow.remove(parsed.name), "remove", flow, parsed)
 
 
 def _drop_savepoint(flow: Flow, parsed: argparse.Namespace) -> int:
-    return _gone(flow.drop_savepoint(parsed.name), f"{parsed.name} is dropped", parsed.name)
+    return _gone(flow.drop_savepoint(parsed.name), "savepoint drop", flow, parsed)
 
 
 def _move_channel(flow: Flow, parsed: argparse.Namespace) -> int:
@@ -290,9 +293,15 @@ def _move_channel(flow: Flow, parsed: argparse.Namespace) -> int:
     return OK
 
 
-def _gone(was_there: bool, text: str, name: str) -> int:
-    print(text if was_there else f"there is no {name}")
-    return OK if was_there else REFUSED
+def _gone(existed: bool, operation: str, flow: Flow, parsed: argparse.Namespace) -> int:
+    """Reports a removed member or savepoint."""
+    if not existed:
+        raise refused(flow.location, operation, f"there is no {parsed.name}")
+    if parsed.json:
+        print_json({"operation": operation, "name": parsed.name})
+    else:
+        print(f"{parsed.name} is {'removed' if operation == 'remove' else 'dropped'}")
+    return OK
 
 
 def _cut(flow: Flow, parsed: argparse.Namespace) -> int:

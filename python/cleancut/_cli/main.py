@@ -22,6 +22,7 @@ from cleancut._cli.arguments import (
     add_target,
     checkpoint_of,
     number_or_name,
+    since_of,
 )
 from cleancut._cli.assets import add_assets
 from cleancut._cli.dataflows import DataflowCommands
@@ -34,7 +35,6 @@ from cleancut._cli.top import add_top
 from cleancut._display.info_list import InfoList
 from cleancut._display.output import print_json, print_list, print_plan, print_result, print_rows
 from cleancut._error_catalog import SITE
-from cleancut._format.ages import epoch_or_time
 from cleancut._operations.compatible import check_compatibility
 from cleancut._operations.offline import (
     Plan,
@@ -131,7 +131,7 @@ def _parser() -> CommandParser:
     show.set_defaults(run=_show)
     history = add_reader(commands, "history", "list the cost of each epoch: time, requests, bytes")
     since = "first epoch, or its time in UTC: 120, 2026-11-26T08:00; default: the retained cuts"
-    history.add_argument("--since", metavar="EPOCH|TIME", type=epoch_or_time, help=since)
+    history.add_argument("--since", metavar="EPOCH|TIME", type=since_of, help=since)
     history.set_defaults(run=_history)
     costs = add_reader(commands, "costs", "estimate the cost of the query per day, on S3 and R2")
     costs.set_defaults(run=_costs)

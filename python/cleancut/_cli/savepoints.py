@@ -7,6 +7,7 @@ from cleancut._cli.arguments import add_reader, checkpoint_of
 from cleancut._cli.parsers import add_command
 from cleancut._cli.statuses import OK, REFUSED
 from cleancut._display.output import print_json, print_list
+from cleancut.errors import error_of
 
 
 def add_savepoints(commands: Any) -> None:
@@ -36,11 +37,20 @@ def _create_savepoint(parsed: argparse.Namespace) -> int:
 
 
 def _drop_savepoint(parsed: argparse.Namespace) -> int:
-    existed = checkpoint_of(parsed).drop_savepoint(parsed.name)
+    checkpoint = checkpoint_of(parsed)
+    existed = checkpoint.drop_savepoint(parsed.name)
     if parsed.json:
         print_json({"savepoint": parsed.name, "dropped": existed})
+    elif existed:
+        print(f"{parsed.name} is dropped")
     else:
-        print(f"{parsed.name} is dropped" if existed else f"there is no savepoint {parsed.name}")
+        names = ", ".join(savepoint.name for savepoint in checkpoint.savepoints())
+        raise error_of(
+            "CLEANCUT_STATE_NOT_FOUND",
+            location=parsed.location,
+            wanted=f"savepoint {parsed.name}",
+            available=f"savepoints {names}" if names else "no savepoint",
+        )
     return OK if existed else REFUSED
 
 
