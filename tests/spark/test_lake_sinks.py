@@ -223,7 +223,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, package, None)
     error = refusal(lambda: give(sink, spark.range(3), 0))
     assert error.error_id == "CLEANCUT_DEPENDENCY_MISSING"
-    assert f"cleancut[{kind}]" in str(error)
+    assert f".whl[{kind}]" in str(error)
 
 
 @long

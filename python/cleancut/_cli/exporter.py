@@ -11,7 +11,7 @@ from typing import Any
 from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._checkpoint.read.root import open_root
 from cleancut._cli.arguments import access, add_access, add_location, seconds
-from cleancut._cli.parsers import add_command
+from cleancut._cli.parsers import add_command, unavailable
 from cleancut._cli.statuses import OK
 from cleancut._metrics.checkpoint_scan import CheckpointScan
 from cleancut._metrics.otlp import push
@@ -118,7 +118,8 @@ def _export_with(
 
 
 def _warn(location: str, error: Exception) -> None:
-    print(f"{location}: {error}", file=sys.stderr, flush=True)
+    shown = unavailable("cleancut exporter", error) if isinstance(error, OSError) else error
+    print(f"{location}: {shown}", file=sys.stderr, flush=True)
 
 
 def _run_periodically(scans: Scans, every_s: float) -> None:

@@ -27,7 +27,7 @@ from cleancut._cli.arguments import (
 from cleancut._cli.assets import add_assets
 from cleancut._cli.dataflows import DataflowCommands
 from cleancut._cli.exporter import add_exporter
-from cleancut._cli.parsers import CommandParser, add_command, invalid
+from cleancut._cli.parsers import CommandParser, add_command, invalid, unavailable
 from cleancut._cli.passes import repeat
 from cleancut._cli.savepoints import add_savepoints
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
@@ -100,19 +100,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     except OSError as error:
-        print(_failed("CLEANCUT_FILE_UNAVAILABLE", parsed, error), file=sys.stderr)
+        print(unavailable(f"cleancut {parsed.command}", error), file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
         traceback.print_exc()
-        print(_failed("CLEANCUT_COMMAND_FAILED", parsed, error), file=sys.stderr)
+        detail = f"{type(error).__name__}: {error}".rstrip(".")
+        command = f"cleancut {parsed.command}"
+        print(error_of("CLEANCUT_COMMAND_FAILED", command=command, detail=detail), file=sys.stderr)
         return BUG
-
-
-def _failed(error_id: str, parsed: argparse.Namespace, error: Exception) -> CleancutError:
-    detail = f"{type(error).__name__}: {error}".rstrip(".")
-    return error_of(error_id, command=f"cleancut {parsed.command}", detail=detail)
 
 
 def _parser() -> CommandParser:
@@ -546,7 +543,7 @@ def _replicate(parsed: argparse.Namespace) -> int:
         )
         print_list(InfoList([info]), parsed)
 
-    return repeat(one_pass, parsed.every)
+    return repeat("cleancut replicate", one_pass, parsed.every)
 
 
 def _fence(parsed: argparse.Namespace) -> int:

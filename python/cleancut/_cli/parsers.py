@@ -53,6 +53,12 @@ def invalid(command: str, reason: object) -> CleancutError:
     return error_of("CLEANCUT_COMMAND_INVALID", command=command, reason=str(reason).rstrip("."))
 
 
+def unavailable(command: str, error: OSError) -> CleancutError:
+    """The error for a file that the operating system does not give access to."""
+    detail = f"{type(error).__name__}: {error}".rstrip(".")
+    return error_of("CLEANCUT_FILE_UNAVAILABLE", command=command, detail=detail)
+
+
 def add_command(commands: Any, name: str, text: str, more: str = "") -> CommandParser:
     """Adds a command.
 

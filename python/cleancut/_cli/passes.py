@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from cleancut._cli.parsers import unavailable
 from cleancut._cli.statuses import OK
 from cleancut.errors import RetryableError
 
@@ -11,10 +12,11 @@ from cleancut.errors import RetryableError
 _PERMANENT = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
-def repeat(one_pass: Callable[[], None], every_s: float | None) -> int:
+def repeat(command: str, one_pass: Callable[[], None], every_s: float | None) -> int:
     """Runs a pass once, or repeatedly until an error that a later pass cannot resolve.
 
     Args:
+        command: the command that runs it, for errors.
         one_pass: what to run.
         every_s: seconds between the end of a pass and the next one; None runs it once.
 
@@ -30,7 +32,8 @@ def repeat(one_pass: Callable[[], None], every_s: float | None) -> int:
         except (RetryableError, OSError) as failure:
             if every_s is None or isinstance(failure, _PERMANENT):
                 raise
-            print(f"The next pass begins in {every_s:g} s. {failure}", file=sys.stderr)
+            error = unavailable(command, failure) if isinstance(failure, OSError) else failure
+            print(f"The next pass begins in {every_s:g} s. {error}", file=sys.stderr)
         if every_s is None:
             return OK
         sys.stdout.flush()
