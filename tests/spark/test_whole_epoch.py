@@ -197,7 +197,7 @@ def assert_history(checkpoint: Checkpoint, slowed: dict[int, str], late: int) ->
         assert epoch.phases[phase] >= PHASE_MS
         assert epoch.slow is not None
         assert epoch.slow.kind == kind
-        assert epoch.operator_names == {0: "stateStoreSave"}
+        assert epoch.operator_names == {"0": "stateStoreSave"}
         samples = {sample.metric: sample.value for sample in of_epoch(epoch) if not sample.labels}
         assert samples["epoch_duration_seconds"] >= SLOW_S
     slow_stages = [stage for stage in by_epoch[min(slowed)].stages if stage.ms >= SLOW_MS]

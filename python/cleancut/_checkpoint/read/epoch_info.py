@@ -123,7 +123,8 @@ class EpochInfo(Brief):
         slow: reason why it took longer than other epochs of its run; None if it did not, or if it
             was not checked.
         stages: the longest stages of Spark, if the epoch was slow and its driver recorded it.
-        operator_names: Spark's names of the state operators by their ids, if they are recorded.
+        operator_names: Spark's names of the state operators by their ids, as text, if they are
+            recorded.
         in_flight_growth: growth of the in-flight rows over the last epochs, in words; None if they
             do not grow.
     """
@@ -156,7 +157,7 @@ class EpochInfo(Brief):
     restore_tested: datetime | None = field(default=None, metadata={"column": False})
     slow: SlowEpoch | None = field(default=None, metadata=rank(4))
     stages: tuple[StageInfo, ...] = field(default=(), metadata={"column": False})
-    operator_names: Mapping[int, str] = field(default_factory=dict, metadata={"column": False})
+    operator_names: Mapping[str, str] = field(default_factory=dict, metadata={"column": False})
     in_flight_growth: str | None = field(default=None, metadata={"column": False})
 
 

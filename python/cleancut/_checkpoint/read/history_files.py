@@ -183,7 +183,7 @@ def _info(fields: dict[str, Any]) -> EpochInfo:
         slow=_slow(fields.get("slow")),
         stages=tuple(map(_stage, typed(fields, "stages", list, []))),
         operator_names={
-            int(operator): str(name)
+            operator: str(name)
             for operator, name in typed(fields, "operatorNames", dict, {}).items()
         },
         in_flight_growth=_growth(fields.get("inFlightGrowth")),
