@@ -12,6 +12,7 @@ from math import ceil
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas.api.types import infer_dtype, is_object_dtype
 from pyspark.errors import PySparkValueError
 from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
 from pyspark.sql.types import StructType
@@ -41,7 +42,7 @@ class FrameBatch:
         )
         self._all = pd.concat(series, axis=1)
         self._offsets = loop["value_offsets"]
-        self.keys = list(zip(*(list(series[i]) for i in loop["key_offsets"])))
+        self.keys = list(zip(*(list(series[i]) for i in loop["key_offsets"]), strict=True))
         # PySpark's rows are named tuples, which rename some columns.
         names = namedtuple("Row", map(str, self._all.columns), rename=True)._fields
         columns, self._nulls = [], np.zeros(batch.num_rows + 1, dtype=np.int64)
@@ -151,7 +152,7 @@ class FrameGroups:
             bounds = _bounds(batch.keys)
             firsts = [batch.keys[begin] for begin, _ in bounds]
             self._lookahead.announce(firsts[1:] if firsts[0] == key else firsts)
-            for first, (begin, end) in zip(firsts, bounds):
+            for first, (begin, end) in zip(firsts, bounds, strict=True):
                 if pieces and first != key:
                     yield key, self._frame(pieces)
                     pieces, count = [], 0
@@ -192,7 +193,7 @@ class FrameGroups:
 
 def _bounds(keys):
     starts = [0, *(i for i in range(1, len(keys)) if keys[i] != keys[i - 1]), len(keys)]
-    return list(zip(starts, starts[1:]))
+    return list(itertools.pairwise(starts))
 
 
 def _are_same(frame, other):
@@ -261,9 +262,9 @@ class FrameResults:
         if len(frames) == 1:
             return None
         merged = pd.concat(frames, ignore_index=True)
-        objects = [i for i, dtype in enumerate(merged.dtypes) if dtype == object]
+        objects = [i for i, dtype in enumerate(merged.dtypes) if is_object_dtype(dtype)]
         # The conversion of other objects depends on the others in their column.
-        kinds = {pd.api.types.infer_dtype(merged.iloc[:, i], skipna=True) for i in objects}
+        kinds = {infer_dtype(merged.iloc[:, i], skipna=True) for i in objects}
         if not kinds <= ONE_TYPE:
             return None
         try:
@@ -332,7 +333,11 @@ def _has_one_type(column):
 
 def _closure(function):
     return dict(
-        zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__))
+        zip(
+            function.__code__.co_freevars,
+            (cell.cell_contents for cell in function.__closure__),
+            strict=True,
+        )
     )
 
 
@@ -368,7 +373,8 @@ class StateGroups:
         if self._is_verified is None:
             expected_keys, expected = batch.expected(begin, rows)
             self._is_verified = _are_same(values[0], pd.concat(expected, axis=1)) and all(
-                type(ours[0]) is type(theirs[0]) for ours, theirs in zip(keys, expected_keys)
+                type(ours[0]) is type(theirs[0])
+                for ours, theirs in zip(keys, expected_keys, strict=True)
             )
             return expected_keys, expected
         return keys, values

@@ -200,11 +200,13 @@ class RowGroups:
             return False
         row = Row(*batch.schema.names)
         columns = [column.to_pylist() for column in batch.columns]
-        self._keys = list(zip(*(columns[i] for i in self._key_offsets)))
-        self._rows = [row(*values) for values in zip(*columns)]
+        self._keys = list(zip(*(columns[i] for i in self._key_offsets), strict=True))
+        self._rows = [row(*values) for values in zip(*columns, strict=True)]
         self._at = 0
         before = itertools.chain([current], self._keys)
-        self._lookahead.announce([key for key, last in zip(self._keys, before) if key != last])
+        self._lookahead.announce(
+            [key for key, last in zip(self._keys, before, strict=False) if key != last]
+        )
         return True
 
 

@@ -138,7 +138,7 @@ class StateRequests:
             self._prefetched[key] = (requests[0], responses)
 
     def _is_usable(self, read, response):
-        state, operation, _ = read
+        _, operation, _ = read
         if operation != LIST_GET:
             self._check(response)
             return True
