@@ -10,7 +10,7 @@ package io.cleancut.history
  * @param of
  *   milliseconds, from the timings of a record
  */
-final case class EpochPhase(name: String, doc: String, of: Map[String, Long] => Long)
+final case class EpochPhase(name: String, doc: String, durationMs: Map[String, Long] => Long)
 
 /** The parts of an epoch. Their sum is its duration until its cut was written and checked. */
 object EpochPhase {
@@ -56,7 +56,7 @@ object EpochPhase {
   val Other: EpochPhase = EpochPhase(
     "other",
     "Time of the driver that Spark does not measure.",
-    timings => Math.max(0L, total(timings) - Measured.map(_.of(timings)).sum)
+    timings => Math.max(0L, total(timings) - Measured.map(_.durationMs(timings)).sum)
   )
 
   /** Without [[Other]]. */

@@ -132,7 +132,7 @@ final case class EpochRecord(
   /** Time until its cut was written and checked; None if it is unknown. */
   def tookMs: Option[Long] = durationMs.map(_ + cutMs + timings.getOrElse("checkMs", 0L))
 
-  def phaseMs(phase: EpochPhase): Long = phase.of(timings)
+  def phaseMs(phase: EpochPhase): Long = phase.durationMs(timings)
 
   /** Rows that its tasks have read. */
   def rows: Long = operators.map(_.rows.sum).maxOption.getOrElse(0L)

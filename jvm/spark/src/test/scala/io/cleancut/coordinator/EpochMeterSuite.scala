@@ -68,8 +68,8 @@ class EpochMeterSuite extends AnyFunSuite {
       "gateMs" -> 75L
     )
     assert(expected.toSet.subsetOf(timings.toSet), timings)
-    assert(EpochPhase.Other.of(timings) == 95, "Spark does not measure it")
-    assert(EpochPhase.All.map(_.of(timings)).sum == timings("epochMs"))
+    assert(EpochPhase.Other.durationMs(timings) == 95, "Spark does not measure it")
+    assert(EpochPhase.All.map(_.durationMs(timings)).sum == timings("epochMs"))
     meter.advance(puts(1, 1), ns(17))
     val next = meter.timings(ns(commit), gate(commit, 1, 2, 3), Some(trigger))
     assert(!next.contains("sealMs") && !next.contains("mapMs"))

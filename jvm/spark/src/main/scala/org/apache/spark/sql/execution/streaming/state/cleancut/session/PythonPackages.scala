@@ -77,9 +77,9 @@ private[session] object PythonPackages extends Logging {
     query.flatMap(_.expressions.flatMap(_.collect { case function: PythonUDF => function }))
 
   private def interpreterOf(function: PythonFunction): Interpreter = {
-    val own = Option(function.envVars.get("PYTHONPATH")).getOrElse("")
+    val configured = Option(function.envVars.get("PYTHONPATH")).getOrElse("")
     val inherited = sys.env.getOrElse("PYTHONPATH", "")
-    val merged = PythonUtils.mergePythonPaths(PythonUtils.sparkPythonPath, own, inherited)
+    val merged = PythonUtils.mergePythonPaths(PythonUtils.sparkPythonPath, configured, inherited)
     Interpreter(function.pythonExec, merged)
   }
 
@@ -87,9 +87,9 @@ private[session] object PythonPackages extends Logging {
     val unknown = modules.filterNot(module => present.contains((python, module)))
     if (unknown.isEmpty) Seq.empty
     else {
-      val found = probe(python, unknown)
-      found.foreach { case (module, exists) => if (exists) present.add((python, module)) }
-      unknown.filter(found.get(_).contains(false))
+      val probed = probe(python, unknown)
+      probed.foreach { case (module, exists) => if (exists) present.add((python, module)) }
+      unknown.filter(probed.get(_).contains(false))
     }
   }
 

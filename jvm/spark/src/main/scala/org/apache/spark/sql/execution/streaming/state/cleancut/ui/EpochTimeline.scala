@@ -53,8 +53,8 @@ private[ui] object EpochTimeline {
     }></span><small>{text}</small></div>
   }
 
-  private def percent(ms: Long, of: Long): String =
-    String.format(Locale.ROOT, "%.2f%%", Double.box(100.0 * ms / of))
+  private def percent(ms: Long, totalMs: Long): String =
+    String.format(Locale.ROOT, "%.2f%%", Double.box(100.0 * ms / totalMs))
 
   private val Ticks = 5
 }

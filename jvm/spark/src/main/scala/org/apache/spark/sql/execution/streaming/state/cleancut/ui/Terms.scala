@@ -69,12 +69,12 @@ private[ui] object Terms {
       "Open the stage in the tab Stages: its tasks read rows or run a function before the state " +
         "operators."
     case SlowEpochs.Source =>
-      "Look at the source: the driver waited for its list of new rows, before any task ran."
+      "Check the source: the driver waited for its list of new rows, before any task ran."
     case SlowEpochs.StateOperators =>
       "Open the stage in the tab Stages, and compare the partitions below."
     case SlowEpochs.Sink =>
-      "Look at the sink: it worked outside of the tasks of the state operators."
+      "Check the sink: it worked outside of the tasks of the state operators."
     case SlowEpochs.Commit | SlowEpochs.Retries | SlowEpochs.Upload =>
-      "Look at the object store: its latency, its limits and the requests below."
+      "Check the object store: its latency, its limits and the requests below."
   }
 }
