@@ -174,8 +174,10 @@ def test_functions_see_the_same_state_as_with_pysparks_client(
     expected = _run(random.Random(seed), None, expected_client)
     together = requests.StateRequests(client)
     assert _run(random.Random(seed), together.prefetch, client) == expected
-    together.close()
+    # A result comes after all writes.
     client.set_implicit_key(("end",))
+    assert ValueStateClient(client, ROW).get("v") is None
+    together.close()
     for (key, name), value in plain.state.items():
         assert server.state.get((key, name), type(value)()) == value
     assert server.round_trips < plain.round_trips
