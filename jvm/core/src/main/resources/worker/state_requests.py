@@ -162,7 +162,11 @@ class StateRequests:
     def _set_key(self, key):
         """Replaces `set_implicit_key`."""
         self._choice.next_key()
-        request, self._responses = self._prefetched.pop(key, None) or (None, {})
+        try:
+            request, self._responses = self._prefetched.pop(key, None) or (None, {})
+        except TypeError:
+            # A key with a struct is not hashable.
+            request, self._responses = None, {}
         self._key_request = request or self._request_of(key)
         self._is_key_sent = False
 
