@@ -82,7 +82,7 @@ def test_a_query_without_require_provider_logs_its_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A table is cut to the width of the terminal.
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "160")
     query = Query(spark, tmp_path)
     query.run(**{PROVIDER_KEY: ROCKSDB})
     status = coordinator(query.run(**CUTS, **{f"{PREFIX}requireProvider": "false"})).status()
