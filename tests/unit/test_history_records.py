@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from cleancut._checkpoint.read.epoch_info import PHASES
 from cleancut._checkpoint.read.history_files import recorded
-from cleancut._checkpoint.read.phases import PHASES
 from cleancut._format.layout import parse_history_name
 from cleancut._storage.directory import Directory
 from cleancut.errors import CorruptedError, RequestError

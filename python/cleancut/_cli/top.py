@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cleancut._checkpoint.read.epoch_info import EpochInfo, request_count
-from cleancut._checkpoint.read.phases import longest_phase
+from cleancut._checkpoint.read.epoch_info import EpochInfo, longest_phase, request_count
 from cleancut._checkpoint.read.prices import PRICES, daily_costs
 from cleancut._checkpoint.read.recorded_epochs import RecordedEpochs
 from cleancut._checkpoint.read.root import Root, open_root

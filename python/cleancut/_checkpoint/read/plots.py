@@ -4,8 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cleancut._checkpoint.read.epoch_info import EpochInfo
-from cleancut._checkpoint.read.phases import OTHER, PHASES
+from cleancut._checkpoint.read.epoch_info import OTHER, PHASES, EpochInfo
 from cleancut._checkpoint.read.prices import PriceList, request_costs
 from cleancut._packages import extra_package
 
