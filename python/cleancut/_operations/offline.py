@@ -29,6 +29,8 @@ _MIN_S = 1.0
 # Stored bytes that a core reads, decodes, writes and compares in a second, on a local disk: between
 # 0.2 MB of rows that compress to 3 bytes each, and several MB of large rows.
 _BYTES_PER_CORE_S = 1e6
+# Measured on two busy cores: a million rows that compress to 2 MB.
+_SMALL_ROWS = 15
 # Methods on the JVM side whose name differs from that of the operation.
 _METHODS = {"clone": "copy", "check_compatibility": "checkCompatibility"}
 
@@ -80,8 +82,8 @@ class Plan(Brief):
             any more.
         state_bytes: bytes of the state as it is stored, which the operation reads if it copies
             rows. In a checkpoint without cuts they include other stored versions. None if unknown.
-        expected_s: approximate seconds of `apply`, by the bytes and the cores of the session. Small
-            rows may take five times as long. None if unknown.
+        expected_s: least seconds of `apply`, by the bytes and the cores of the session. Rows of
+            few bytes take up to fifteen times as long. None if unknown.
         is_stopped: whether the last run of the query has recorded its end; None without cuts, which
             record no runs.
         owner: the last run if it has not recorded its end, with the host of its driver: it runs, or
@@ -158,7 +160,8 @@ class Plan(Brief):
         if self.state_bytes is not None:
             lines.append(f"  state       {size(self.state_bytes)}")
         if self.expected_s is not None and not self.is_applied:
-            lines.append(f"  time        about {duration(self.expected_s)}")
+            most = f" to {duration(_SMALL_ROWS * self.expected_s)}" if self.copies_rows else ""
+            lines.append(f"  time        about {duration(self.expected_s)}{most}")
         if self.source >= 0 and not self.is_applied:
             stopped = "stopped" if self.is_stopped else "must be stopped: without cuts, no run is"
             stopped += "" if self.is_stopped else " recorded"
