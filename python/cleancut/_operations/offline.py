@@ -82,8 +82,8 @@ class Plan(Brief):
             any more.
         state_bytes: bytes of the state as it is stored, which the operation reads if it copies
             rows. In a checkpoint without cuts they include other stored versions. None if unknown.
-        expected_s: least seconds of `apply`, by the bytes and the cores of the session. Rows of
-            few bytes take up to fifteen times as long. None if unknown.
+        expected_s: minimum seconds of `apply`, by the bytes and the cores of the session. Rows of
+            few bytes can need fifteen times as many. None if unknown.
         is_stopped: whether the last run of the query has recorded its end; None without cuts, which
             record no runs.
         owner: the last run if it has not recorded its end, with the host of its driver: it runs, or
