@@ -99,21 +99,25 @@ def _uniform(series, column, nulls):
     if kind == "b":
         return series
     if kind == "O":
-        types = pa.types
-        is_plain = (
-            types.is_string(column.type)
-            or types.is_large_string(column.type)
-            or types.is_binary(column.type)
-            or types.is_decimal(column.type)
-            or types.is_date(column.type)
-        )
-        if not is_plain:
+        if not _has_plain_objects(column.type):
             return None
     elif kind != "M" and not isinstance(series.dtype, (pd.DatetimeTZDtype, pd.StringDtype)):
         return None
     if column.null_count:
         nulls[1:] += series.isnull().to_numpy()
     return series
+
+
+def _has_plain_objects(kind):
+    """Whether the values of an Arrow type are immutable Python objects in pandas."""
+    types = pa.types
+    return (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_decimal(kind)
+        or types.is_date(kind)
+    )
 
 
 class FrameGroups:
@@ -322,11 +326,7 @@ def _without_last(batch):
 def _has_one_type(column):
     """Whether the type in pandas of each slice of the column is the same."""
     types, kind = pa.types, column.type
-    if types.is_floating(kind) or types.is_string(kind) or types.is_large_string(kind):
-        return True
-    if types.is_timestamp(kind) or types.is_decimal(kind):
-        return True
-    if types.is_binary(kind) or types.is_date(kind):
+    if types.is_floating(kind) or types.is_timestamp(kind) or _has_plain_objects(kind):
         return True
     return (types.is_integer(kind) or types.is_boolean(kind)) and not column.null_count
 

@@ -112,7 +112,7 @@ def transform_groups(loop):
     """
     from .group_frames import with_state
 
-    yield from with_state(loop)
+    return with_state(loop)
 
 
 def _transform(loop, groups):
