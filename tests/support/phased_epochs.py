@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.functions import pandas_udf
 
 from tests.support.sessions import builder
+from tests.support.slow_epochs import run_until_stopped
 
 SOURCE, MAP, STATE, SINK = "source", "map", "state", "sink"
 PARTITIONS = 2
@@ -125,15 +126,7 @@ def main(work: Path, checkpoint: str, endpoint: str) -> None:
         .foreachBatch(sink)
         .start()
     )
-    assert spark.sparkContext.uiWebUrl is not None
-    pages = work / "pages.tmp"
-    pages.write_text(spark.sparkContext.uiWebUrl)
-    pages.rename(work / "pages")
-    while not (work / "stop").exists():
-        assert query.exception() is None, query.exception()
-        time.sleep(0.1)
-    query.stop()
-    spark.stop()
+    run_until_stopped(spark, query, work)
 
 
 if __name__ == "__main__":

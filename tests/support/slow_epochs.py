@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut.testing import slow
 from tests.support.sessions import builder
@@ -60,6 +61,11 @@ def main(work: Path) -> None:
         .foreachBatch(sink)
         .start()
     )
+    run_until_stopped(spark, query, work)
+
+
+def run_until_stopped(spark: SparkSession, query: StreamingQuery, work: Path) -> None:
+    """Writes the address of Spark's UI to the file `pages`, and waits for the file `stop`."""
     assert spark.sparkContext.uiWebUrl is not None
     pages = work / "pages.tmp"
     pages.write_text(spark.sparkContext.uiWebUrl)
