@@ -16,7 +16,9 @@ import io.cleancut.testkit.FaultProxy
  * `partitions=50,200` (`ten` always has 10), `delay=50` (additional milliseconds per request),
  * `slots=32` (concurrent tasks), `warmups=2` and `epochs=5` (measured epochs). With
  * `restarts=1000000` it measures the first epoch after a restart of an aggregation over this number
- * of keys; `partitions=4`.
+ * of keys, and the longest serial chain of requests; `partitions=4` and
+ * `store=rocksdb,cleancut,eager`. `trace=true` also prints each request with its begin and end in
+ * milliseconds, and marks those of the chain.
  */
 object CheckpointBench {
   private val Rows = 1000
@@ -75,8 +77,14 @@ object CheckpointBench {
     val proxy = new FaultProxy(server.port)
     try
       if (options.contains("restarts")) {
-        val partitions = number("partitions", 4)
-        restarts(proxy, number("restarts", 0), partitions, size.delayMs)
+        val isTraced = options.get("trace").contains("true")
+        val runs = chosen("store", Restarted)(_.name).map { one =>
+          val keys = number("restarts", 0)
+          val partitions = number("partitions", 4)
+          one -> new RestartRun(proxy, one, keys, partitions, size.delayMs)
+        }
+        println(s"\n### Restart of ${number("restarts", 0)} keys, ${size.delayMs} ms per request\n")
+        restarts(runs, isTraced)
       } else
         for {
           query <- chosen("query", queries)(_.name)
@@ -116,32 +124,35 @@ object CheckpointBench {
     }
   }
 
-  private def restarts(proxy: FaultProxy, keys: Int, partitions: Int, delayMs: Int): Unit = {
-    println(s"\n### Restart of $keys keys in $partitions partitions, $delayMs ms per request\n")
-    val columns = Seq("store", "rows", "first epoch", "loads of all stores", "requests")
-    println(Figures.table(columns, Nil))
-    for (((name, subject, confs), number) <- Restarted.zipWithIndex) {
-      val target = Subject.named(subject)
-      val run =
-        new RestartRun(proxy, s"restart-$number", target, confs, keys, partitions, delayMs)
-      run.figures(Seq(1, 1000)).foreach { figures =>
-        val load = figures.loadMs.fold("")(ms => s"$ms ms")
-        val cells = Seq(name, figures.rows.toString, s"${figures.batchMs} ms", load)
-        println(Figures.row(cells :+ figures.requests.total.toString))
-      }
+  private def restarts(runs: Seq[(RestartSubject, RestartRun)], isTraced: Boolean): Unit = {
+    println(Figures.table(RestartColumns, Nil))
+    for ((subject, run) <- runs; figures <- run.figures(Seq(1, 1000))) {
+      val load = figures.loadMs.fold("")(ms => s"$ms ms")
+      val times = Seq(s"${figures.batchMs} ms", s"${figures.startMs} ms", load)
+      val counts = Seq(figures.requests.total, figures.toTask, figures.toEnd).map(_.toString)
+      println(Figures.row(Seq(subject.title, figures.rows.toString) ++ times ++ counts))
+      if (isTraced) figures.trace.foreach(println)
     }
   }
 
+  private val RestartColumns = Seq(
+    "store",
+    "rows",
+    "first epoch",
+    "start to end of the epoch",
+    "loads of all stores",
+    "requests",
+    "serial to the first task",
+    "serial to the end"
+  )
+
   // Settings without a local cache of bases.
   private val NoneLocal = Map("spark.sql.streaming.stateStore.cleancut.localCacheSize" -> "0k")
+  private val Eager = Map("spark.sql.streaming.stateStore.cleancut.lazyRestore" -> "false")
   private val Restarted = Seq(
-    ("RocksDB through S3A", "rocksdb", Map.empty[String, String]),
-    ("Cleancut", "cleancut", NoneLocal),
-    (
-      "Cleancut, eager",
-      "cleancut",
-      NoneLocal + ("spark.sql.streaming.stateStore.cleancut.lazyRestore" -> "false")
-    )
+    RestartSubject("rocksdb", "RocksDB through S3A", Subject.named("rocksdb"), Map.empty),
+    RestartSubject("cleancut", "Cleancut", Subject.named("cleancut"), NoneLocal),
+    RestartSubject("eager", "Cleancut, eager", Subject.named("cleancut"), NoneLocal ++ Eager)
   )
 
   private val Totals = Seq("requests", "commit of a partition", "commit log", "batch")

@@ -71,6 +71,14 @@ final case class HttpMessage(first: String, headers: Seq[(String, String)], body
 }
 
 /**
+ * A request with the times at which the proxy received it and its exchange was over.
+ *
+ * @param beginNs
+ *   by `System.nanoTime`
+ */
+final case class TimedRequest(request: HttpMessage, beginNs: Long, endNs: Long)
+
+/**
  * An HTTP proxy before a server on loopback that injects faults into selected requests. Each
  * exchange has a separate connection, so a broken connection affects no other exchange.
  */
@@ -81,6 +89,7 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
   private val rules = new CopyOnWriteArrayList[Rule]
   private val seen = new ConcurrentLinkedQueue[HttpMessage]
   private val watchers = new CopyOnWriteArrayList[HttpMessage => Unit]
+  private val timed = new ConcurrentLinkedQueue[TimedRequest]
   private val refusals = new CopyOnWriteArrayList[HttpMessage => Option[Fault]]
   private val threads = Executors.newCachedThreadPool()
   threads.execute(() => acceptAll())
@@ -89,6 +98,9 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
 
   /** The requests that the proxy has received, in order and without their bodies. */
   def requests: Seq[HttpMessage] = seen.asScala.toSeq
+
+  /** The requests whose exchanges are over, without their bodies. */
+  def timedRequests: Seq[TimedRequest] = timed.asScala.toSeq
 
   /** Calls a function with each later request, including its body. */
   def watch(see: HttpMessage => Unit): Unit = {
@@ -120,6 +132,7 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
     rules.clear()
     watchers.clear()
     seen.clear()
+    timed.clear()
   }
 
   override def close(): Unit = {
@@ -140,34 +153,44 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
 
   private def exchange(client: Socket): Unit =
     readRequest(client).foreach { request =>
-      seen.add(request.copy(body = Array.emptyByteArray))
-      watchers.forEach(_(request))
-      val rule = rules.asScala.find(_.takes(request))
-      def refused = refusals.asScala.iterator.flatMap(_(request)).nextOption()
-      rule.map(_.fault).orElse(refused) match {
-        case Some(Fault.DropRequest) => ()
-        case Some(Fault.DropAnswer)  =>
-          forward(request)
-          ()
-        case Some(Fault.Answer(status, code, headers)) => send(client, error(status, code, headers))
-        case Some(Fault.AnswerAfter(status, code))     =>
-          forward(request)
-          send(client, error(status, code, Nil))
-        case Some(Fault.Delay(durationMs)) =>
-          Thread.sleep(durationMs)
-          send(client, forward(request))
-        case Some(Fault.Change(changed, answered)) =>
-          send(client, answered(forward(changed(request))))
-        case Some(fault @ (_: Fault.CutBody | _: Fault.StallBody | _: Fault.FlipBody)) =>
-          val answer = forward(request)
-          if (answer.hasContent) harmBody(client, answer, fault)
-          else {
-            rule.foreach(_.giveBack())
-            send(client, answer)
-          }
-        case None => send(client, forward(request))
+      val beginNs = System.nanoTime()
+      val bare = request.copy(body = Array.emptyByteArray)
+      seen.add(bare)
+      try respond(client, request)
+      finally {
+        timed.add(TimedRequest(bare, beginNs, System.nanoTime()))
+        ()
       }
     }
+
+  private def respond(client: Socket, request: HttpMessage): Unit = {
+    watchers.forEach(_(request))
+    val rule = rules.asScala.find(_.takes(request))
+    def refused = refusals.asScala.iterator.flatMap(_(request)).nextOption()
+    rule.map(_.fault).orElse(refused) match {
+      case Some(Fault.DropRequest) => ()
+      case Some(Fault.DropAnswer)  =>
+        forward(request)
+        ()
+      case Some(Fault.Answer(status, code, headers)) => send(client, error(status, code, headers))
+      case Some(Fault.AnswerAfter(status, code))     =>
+        forward(request)
+        send(client, error(status, code, Nil))
+      case Some(Fault.Delay(durationMs)) =>
+        Thread.sleep(durationMs)
+        send(client, forward(request))
+      case Some(Fault.Change(changed, answered)) =>
+        send(client, answered(forward(changed(request))))
+      case Some(fault @ (_: Fault.CutBody | _: Fault.StallBody | _: Fault.FlipBody)) =>
+        val answer = forward(request)
+        if (answer.hasContent) harmBody(client, answer, fault)
+        else {
+          rule.foreach(_.giveBack())
+          send(client, answer)
+        }
+      case None => send(client, forward(request))
+    }
+  }
 
   private def harmBody(client: Socket, answer: HttpMessage, fault: Fault): Unit = fault match {
     case Fault.CutBody(afterBytes)   => sendPart(client, answer, afterBytes)
