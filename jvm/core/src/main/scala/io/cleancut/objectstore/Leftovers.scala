@@ -21,10 +21,14 @@ final class Leftovers(store: ObjectStore, clock: Clock) {
 
   private val nextMs = new AtomicLong(clock.wallMs() + MinAgeMs)
 
-  def run(): Unit = {
+  /**
+   * @param isOver
+   *   whether the rest of the search is omitted, because the run that it belongs to has ended
+   */
+  def run(isOver: => Boolean = false): Unit = {
     val beforeMs = clock.wallMs() - MinAgeMs
-    dropped("unfinished objects")(store.dropUnfinished(beforeMs))
-    dropped("objects of write probes")(WriteProbe.dropLeftBehind(store, beforeMs))
+    if (!isOver) dropped("unfinished objects")(store.dropUnfinished(beforeMs))
+    if (!isOver) dropped("objects of write probes")(WriteProbe.dropLeftBehind(store, beforeMs))
   }
 
   /** The same once a day, for queries that run for months. */

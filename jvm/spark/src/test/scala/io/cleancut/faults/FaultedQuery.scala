@@ -8,7 +8,10 @@ import scala.util.Try
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.CheckpointLogs
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
+  CheckpointLogs,
+  SharedStores
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
 import org.apache.spark.sql.streaming.Trigger
 
@@ -52,8 +55,9 @@ final class FaultedQuery(
 
   /** Starts the query and waits until all files are processed; returns its failure, if any. */
   def start(): Option[Throwable] = {
-    // Clears the entries that this process has written, so that it reads them as a new process.
+    // Clears what this process remembers, so that it starts as a new process.
     CheckpointLogs.wroteOffsets(location, -1L, "")
+    SharedStores.forgetProbes()
     val death = Try(await()).failed.toOption
     StateStore.stop()
     CompletableFuture.runAsync(() => (), background).get(PatienceSeconds, TimeUnit.SECONDS)

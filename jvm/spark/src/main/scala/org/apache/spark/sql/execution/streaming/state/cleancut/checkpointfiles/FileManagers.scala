@@ -1,19 +1,20 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
-import scala.util.Using
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs._
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.SparkCommitter
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{
+  DriverCuts,
+  SparkCommitter
+}
 
 import io.cleancut.base.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.gc.CutRetention
-import io.cleancut.objectstore.{BucketPath, Leftovers, ObjectStore, WriteProbe}
-import io.cleancut.objectstore.locations.ObjectStores
+import io.cleancut.objectstore.{BucketPath, ObjectStore}
 
 /** Selects the file manager of a path. */
 object FileManagers {
@@ -60,7 +61,7 @@ object FileManagers {
         new CommitsView(path, files, archive, committer)
       case _ =>
         def start(): Unit = {
-          prepare(path, settings)
+          SharedStores.probe(path, settings)
           RecordedProvider.check(
             path,
             new ObjectFileManager(path, store, () => (), Clock.System),
@@ -90,7 +91,12 @@ object FileManagers {
     val committer = new SparkCommitter(checkpoint.toString, archive, logs)
     val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
     val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
-    new StartOfRun(committer, offsets, files, StartSweep.run(archive, _), Clock.System)
+    def prepare(begun: Begun): Unit = {
+      StartSweep.run(archive, begun)
+      LeftoverScan.start(store, checkpoint, DriverCuts.of(checkpoint.toString).isEmpty)
+      ()
+    }
+    new StartOfRun(committer, offsets, files, prepare, Clock.System)
   }
 
   /**
@@ -101,12 +107,5 @@ object FileManagers {
     path.getParent != null && path.getParent.getName == CheckpointLogs.Sources && {
       path.getName.toLongOption.isDefined ||
       files.exists(new Path(path.getParent.getParent, CheckpointLogs.Metadata))
-    }
-
-  private def prepare(path: Path, settings: ObjectStoreSettings): Unit =
-    Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {
-      store =>
-        new WriteProbe(store, Clock.System).run()
-        new Leftovers(store, Clock.System).run()
     }
 }

@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path
 import io.cleancut.base.{Clock, HeldValues}
 import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
 import io.cleancut.format.StoreLayout
-import io.cleancut.objectstore.{BucketPath, ObjectStore, RootedStore}
+import io.cleancut.objectstore.{BucketPath, ObjectStore, RootedStore, WriteProbe}
 import io.cleancut.objectstore.hadoop.{AtomicRename, HadoopStore}
 import io.cleancut.objectstore.locations.ObjectStores
 
@@ -24,6 +24,9 @@ object SharedStores {
   private val Recently = 64
 
   private val buckets = new ConcurrentHashMap[Access, ObjectStore]
+
+  // The buckets that have passed the write probe.
+  private val probed = ConcurrentHashMap.newKeySet[Access]()
 
   // By the trusted scheme, which decides whether a store is allowed, and not by the rest of the
   // configuration: Hadoop caches its file systems in the same way.
@@ -64,6 +67,27 @@ object SharedStores {
       .maxByOption { case (prefix, _) => prefix.length }
       .fold(ofBucket(path.bucket, settings)) { case (_, store) => store }
   }
+
+  /**
+   * Tests the bucket of a path, unless it has passed in this process with the same settings: a test
+   * makes about 35 requests, and a store does not change its behavior between two starts.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_UNSAFE
+   */
+  def probe(path: Path, settings: ObjectStoreSettings): Unit = {
+    val parsed = BucketPath.parse(path.toString)
+    val access = Access(parsed.bucket, settings)
+    if (!probed.contains(access)) {
+      val store = new RootedStore(ofBucket(parsed.bucket, settings), parsed.prefix)
+      new WriteProbe(store, Clock.System).run()
+      probed.add(access)
+      ()
+    }
+  }
+
+  /** Probes each bucket again, as a new process does, for tests. */
+  def forgetProbes(): Unit = probed.clear()
 
   def isInBucket(path: Path): Boolean = path.toUri.getScheme == BucketPath.Scheme
 

@@ -38,7 +38,9 @@ final class SinkDirectory(path: String, conf: Configuration) {
    *   CLEANCUT_OBJECT_STORE_UNSAFE
    */
   def prepare(): Unit = {
-    new WriteProbe(store, Clock.System).run()
+    if (SharedStores.isInBucket(root))
+      SharedStores.probe(root, CheckpointCuts.settingsIn(conf).objectStore)
+    else new WriteProbe(store, Clock.System).run()
     new Leftovers(store, Clock.System).run()
   }
 

@@ -6,6 +6,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.SharedStores
+
 import io.cleancut.CleancutCheckpointFileManager
 import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
@@ -34,8 +36,11 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
 
   override protected def afterAll(): Unit = {
     store.close()
+    bucket.close()
     super.afterAll()
   }
+
+  private lazy val bucket = S3TestStore.open(endpoint, s"s3://${S3Server.Bucket}")
 
   private def begin(name: String): Unit = {
     val upload =
@@ -89,20 +94,57 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
     assert(countUnfinished() == 1)
   }
 
-  test("a query starts although uploads cannot be listed, and logs a warning immediately") {
+  private def manager(): CleancutCheckpointFileManager = {
+    val conf = new Configuration
+    conf.set(Keys.S3Endpoint.name, endpoint)
+    conf.set(Keys.S3Region.name, "us-east-1")
+    new CleancutCheckpointFileManager(new Path(location), conf)
+  }
+
+  private def isProbe(request: HttpMessage): Boolean =
+    request.method == "PUT" && request.target.contains("/probe-")
+
+  test("a start probes its bucket once in a process, and does not search for remains itself") {
+    def starts(): (Int, Int) = {
+      proxy.reset()
+      manager().createCheckpointDirectory()
+      (proxy.requests.count(isProbe), proxy.requests.count(isUploadList))
+    }
+    SharedStores.forgetProbes()
+    val (probes, searches) = starts()
+    assert(probes > 0 && searches == 0)
+    assert(starts() == ((0, 0)))
+  }
+
+  test("a bucket that has not passed the probe is probed again at the next start") {
+    SharedStores.forgetProbes()
     proxy.reset()
+    val refused = proxy.harm(Fault.Answer(403, "AccessDenied"))(isProbe)
+    intercept[IllegalArgumentException](manager().createCheckpointDirectory())
+    assert(refused.strikes == 1)
+    proxy.reset()
+    manager().createCheckpointDirectory()
+    assert(proxy.requests.count(isProbe) > 1)
+  }
+
+  test("a run continues although uploads cannot be listed, and the refusal is not retried") {
     val refusals = Seq(Fault.Answer(403, "AccessDenied"), Fault.Answer(501, "NotImplemented"))
     for (refusal <- refusals) {
-      val harm = proxy.harm(refusal, times = 10)(isUploadList)
-      val conf = new Configuration
-      conf.set(Keys.S3Endpoint.name, endpoint)
-      conf.set(Keys.S3Region.name, "us-east-1")
-      val path = new Path(location)
-      val manager = new CleancutCheckpointFileManager(path, conf)
-      assert(manager.createCheckpointDirectory() == path)
-      assert(harm.strikes == 1)
       proxy.reset()
+      val harm = proxy.harm(refusal, times = 10)(isUploadList)
+      LeftoverScan.start(bucket, new Path(location), isOver = false).get(1, TimeUnit.MINUTES)
+      assert(harm.strikes == 1)
     }
+  }
+
+  test("the search for remains ends with its run") {
+    begin("d")
+    proxy.reset()
+    LeftoverScan.start(bucket, new Path(location), isOver = true).get(1, TimeUnit.MINUTES)
+    assert(proxy.requests.isEmpty)
+    LeftoverScan.start(bucket, new Path(location), isOver = false).get(1, TimeUnit.MINUTES)
+    assert(proxy.requests.count(isUploadList) == 1)
+    assert(proxy.requests.forall(_.target.contains("swept%2Fq%2F")))
   }
 }
 
