@@ -85,5 +85,5 @@ object FrameLoad {
    * Limit of preallocated keys: a corrupted count must not exhaust memory before the corruption is
    * detected.
    */
-  private val MaxReservedKeys = 64L << 20
+  private[engine] val MaxReservedKeys = 64L << 20
 }

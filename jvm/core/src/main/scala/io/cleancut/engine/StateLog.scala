@@ -6,7 +6,7 @@ import java.util.concurrent.locks.ReentrantLock
 import scala.collection.mutable
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.engine.memory.{Bytes, HashLimit, Memory, MemoryAccount}
+import io.cleancut.engine.memory.{HashLimit, Memory, MemoryAccount}
 import io.cleancut.format.frame._
 
 /**
@@ -215,48 +215,23 @@ final class StateLog(
     }
   }
 
-  /**
-   * Adds rows of another log, whose keys must differ from those of this log. Families are matched
-   * by name. An empty log takes over their IDs; later families get the next ID.
-   *
-   * @param wanted
-   *   filter of a family's records; None leaves the family out
-   * @return
-   *   number of added keys
-   */
-  def absorb(from: StateLog, wanted: FamilySchema => Option[Long => Boolean]): Long = {
-    val chosen = from.families.flatMap(source => wanted(source.schema).map(source -> _))
-    join(chosen.map(_._1.schema))
-    chosen.map { case (source, accepts) =>
-      absorb(source.table, family(source.schema.name).get.table, accepts)
-    }.sum
+  /** The family of this name, which is created with a provisional ID if there is none. */
+  private[engine] def provisional(schema: FamilySchema): Family =
+    family(schema.name).getOrElse(create(schema.copy(id = nextId)))
+
+  /** Drops a family of which no version has a row. */
+  private[engine] def discard(name: String): Unit = family(name).foreach { family =>
+    current = current.filterNot(_ eq family)
+    tables = tables.filterNot(_ eq family)
+    family.table.free()
   }
 
-  /** Creates the families of another store that do not exist here, as [[absorb]] does. */
-  def join(schemas: Seq[FamilySchema]): Unit = {
-    val isFirst = current.isEmpty
-    schemas.sortBy(_.id).foreach { schema =>
-      if (family(schema.name).isEmpty) create(if (isFirst) schema else schema.copy(id = nextId))
-    }
-  }
-
-  private def absorb(from: Table, into: Table, accepts: Long => Boolean): Long = {
-    val rows = from.snapshot(Record.NoBound)
-    val view = from.view()
-    val (key, value) = (new Bytes, new Bytes)
-    def copy(address: Long): Unit = {
-      from.keyAt(address, key)
-      val valueAt = Record.valueAddress(address, key.length)
-      value.pointTo(null, valueAt, Record.valueLength(memory, address))
-      if (Record.isAdded(memory, address)) into.merge(key, value) else into.put(key, value)
-    }
-    var keys = 0L
-    while (rows.advance()) if (accepts(rows.address)) {
-      if (!Record.isAdded(memory, rows.address)) copy(rows.address)
-      else Record.values(memory, rows.address)(view.address).foreach(copy)
-      keys += 1
-    }
-    keys
+  /** Replaces the schemas of all families, including provisional IDs; see [[SourceLoad]]. */
+  def settle(schemas: Seq[FamilySchema]): Unit = {
+    require(schemas.map(_.name).toSet == current.map(_.schema.name).toSet, "other families")
+    current = schemas.map(s => family(s.name).get.copy(schema = s)).sortBy(_.schema.id).toVector
+    tables = current
+    nextId = current.lastOption.fold(0)(_.schema.id + 1)
   }
 
   /** Whether all rows are in memory. */

@@ -267,6 +267,12 @@ final class Table(
     if (valueLength(memory, address) == Removed) 0L else address
   }
 
+  /** Whether the newest record of the key is a value before `end`. */
+  private[engine] def hasRowBefore(key: Bytes, end: Int): Boolean = {
+    val slot = probe(key)
+    isKnown(slot) && Integer.compareUnsigned(index.refAt(slot), end) < 0
+  }
+
   /** Sets the value of a key. */
   def put(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)

@@ -272,7 +272,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   }
 }
 
-private object FamiliesMachine {
+private[engine] object FamiliesMachine {
   type Rows = Map[Blob, Vector[Blob]]
   type State = Map[String, Rows]
 

@@ -8,7 +8,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 }
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.engine.{Record, StateLog}
+import io.cleancut.engine.{Record, SourceLoad, StateLog}
+import io.cleancut.engine.SourceLoad.Selection
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{FrameKind, StoreCut}
 import io.cleancut.format.frame.{FamilySchema, FrameReader, FrameRequest, LoadWatch, Parent, Spread}
@@ -17,8 +18,8 @@ import io.cleancut.protocol.Chain
 /**
  * Loads the frames of a store's chain into a log. If the chain begins with a base that references
  * other frames, these are read instead. A single source whose rows are all required is loaded like
- * the source store. Several sources, or filtered ones, are loaded one after the other into separate
- * logs.
+ * the source store. Several sources, or filtered ones, are read completely, one after the other;
+ * rows of other partitions are skipped.
  */
 final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch) {
   import ChainLoad._
@@ -91,50 +92,93 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
   ): Unit = reference match {
     case Reference(_, Seq(only), None) =>
       load(log, files.of(only), chainOf(only), count, onAvailable)
-    case Reference(store, sources, spread) =>
-      val keys = sources.map { source =>
-        val loaded = context.newLog()
-        try {
-          load(loaded, files.of(source), chainOf(source), count, () => ())
-          log.absorb(loaded, wanted(files, store, version, spread, _))
-        } finally loaded.release()
-      }
-      if (keys.sum != log.allKeys) {
-        throw damaged(files, store, version, "two of its sources have the same key")
-      }
+    case several =>
+      val sources = loadSources(log, files, version, several, Selection.All)
+      log.settle(several.familiesOf(sources.map(_.families)))
   }
 
   /**
-   * The keys of a family that belong to the store. Other keys must belong to another store with the
+   * Reads the sources of a base into the log.
+   *
+   * @param outer
+   *   the rows that the log takes of this base
+   */
+  private def loadSources(
+      log: StateLog,
+      files: FrameFiles,
+      version: StateVersion,
+      reference: Reference,
+      outer: Selection
+  ): Seq[SourceLoad] = {
+    val selection = outer.of(selectionOf(files, version, reference))
+    reference.sources.map { source =>
+      val load = new SourceLoad(log, selection)
+      loadSource(log, load, files.of(source), chainOf(source), selection)
+      load
+    }
+  }
+
+  private def loadSource(
+      log: StateLog,
+      load: SourceLoad,
+      files: FrameFiles,
+      chain: Chain,
+      selection: Selection
+  ): Unit = {
+    def read(version: StateVersion, kind: FrameKind, before: Option[StateVersion]) =
+      files.read(version, kind, watch) { (reader, scratch) =>
+        if (kind == FrameKind.Delta) checkParent(files, reader, version, before)
+        val reference = referenceIn(reader)
+        if (reference.isEmpty) load.load(reader, scratch)
+        count(version, kind, reader.sizeBytes)
+        reference
+      }
+    for {
+      version <- chain.base
+      reference <- read(version, FrameKind.Base, None)
+    } {
+      val sources = loadSources(log, files, version, reference, selection)
+      load.continue(sources, reference.familiesOf(sources.map(_.families)))
+    }
+    chain.deltas.foldLeft(chain.base) { (before, version) =>
+      read(version, FrameKind.Delta, before)
+      Some(version)
+    }
+    ()
+  }
+
+  /**
+   * The rows that a base takes of its sources. Other keys must belong to another store with the
    * same source.
    */
-  private def wanted(
+  private def selectionOf(
       files: FrameFiles,
-      store: StoreId,
       version: StateVersion,
-      spread: Option[Spread],
-      family: FamilySchema
-  ): Option[Long => Boolean] =
-    spread match {
-      case None         => Some(_ => true)
-      case Some(spread) =>
+      reference: Reference
+  ): Selection = reference.spread.fold(Selection.All) { spread =>
+    val own = reference.store.partition
+    val share = spread.sourcePartitions.toDouble / spread.partitions
+    Selection(
+      share,
+      family =>
         spread.keys.get(family.name).map { columns =>
           val handle = context.handle(family, table = null, Record.NoBound)
           val key = SparkKeyOrder.structOf(family.keySchema)
           val partition = KeyColumns.partitionOf(key, columns, spread.partitions)
           val row = new UnsafeRow(handle.keyFields)
-          address => {
-            val target = partition(handle.keyAt(row, address))
-            if (!spread.shareSource(target, store.partition)) {
+          bytes => {
+            val target = partition(handle.keyIn(row, bytes))
+            if (!spread.shareSource(target, own)) {
               val detail =
                 s"a key of partition $target of ${spread.partitions} is in a source that " +
-                  s"has rows of partition ${store.partition}: no store would contain it"
-              throw damaged(files, store, version, detail)
+                  s"has rows of partition $own: no store would contain it"
+              throw damaged(files, reference.store, version, detail)
             }
-            target == store.partition
+            target == own
           }
         }
-    }
+    )
+  }
 
   // Only the frame sizes of the store's own chain matter.
   private val count: FrameListener = (_, _, sizeBytes) => {
@@ -159,19 +203,11 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
   ): Seq[FamilySchema] = {
     val (listed, reference) =
       files.read(version, kind)((reader, _) => (reader.identity.families, referenceIn(reader)))
-    reference.fold(listed) { case Reference(_, sources, spread) =>
-      // In the form that they have in the log into which they are loaded.
-      val log = context.newLog()
-      try {
-        sources.foreach { source =>
-          val families = familiesAfter(
-            files.of(source),
-            source.frames.map { case (kind, version, _) => (version, kind) }
-          )
-          log.join(families.filter(family => spread.forall(_.keys.contains(family.name))))
-        }
-        log.families.map(_.schema)
-      } finally log.release()
+    reference.fold(listed) { reference =>
+      reference.familiesOf(reference.sources.map { source =>
+        val frames = source.frames.map { case (kind, version, _) => (version, kind) }
+        familiesAfter(files.of(source), frames)
+      })
     }
   }
 
@@ -218,7 +254,14 @@ private[cleancut] object ChainLoad {
       store: StoreId,
       sources: Seq[StoreCut],
       spread: Option[Spread]
-  )
+  ) {
+
+    /** The families of the base, given those of its sources. */
+    def familiesOf(sources: Seq[Seq[FamilySchema]]): Seq[FamilySchema] =
+      SourceLoad.union(
+        sources.map(_.filter(family => spread.forall(_.keys.contains(family.name))))
+      )
+  }
 
   private def referenceIn(reader: FrameReader): Option[Reference] =
     Option.when(reader.isReferring) {

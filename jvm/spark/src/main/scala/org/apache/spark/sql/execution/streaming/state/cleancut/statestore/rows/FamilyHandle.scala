@@ -83,6 +83,10 @@ final private[cleancut] class FamilyHandle(
   def keyAt(row: UnsafeRow, address: Long): UnsafeRow =
     codec.keyAt(null, Record.keyAddress(address), Record.keyLength(memory, address), row)
 
+  /** The key in these bytes; `row` is reused if the encoding allows it. */
+  def keyIn(row: UnsafeRow, key: Bytes): UnsafeRow =
+    codec.keyAt(key.base, key.offset, key.length, row)
+
   /**
    * All rows: in key order if Spark relies on one, otherwise in the order in which they were
    * written.
