@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas.api.types import infer_dtype, is_object_dtype
-from pyspark.errors import PySparkValueError
+from pyspark.errors import PySparkTypeError, PySparkValueError
 from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
 from pyspark.sql.types import StructType
 
@@ -142,7 +142,7 @@ class FrameGroups:
 
     def __iter__(self):
         for key, group in itertools.groupby(self._frames(), key=lambda pair: pair[0]):
-            self._lookahead.begin_group()
+            self._lookahead.begin_group(key)
             yield key, (frame for _, frame in group)
 
     def _frames(self):
@@ -299,8 +299,9 @@ class StateBatch:
         self._frame = None
         self.states = batch.column(batch.num_columns - 1).to_pylist()
         if all(map(_has_one_type, self._data.columns)):
-            self._series = to_pandas(self._data)
-            columns = [self._series[i] for i in self._values]
+            series = to_pandas(self._data)
+            self._key_columns = [_scalars(series[i]) for i in self._keys]
+            columns = [series[i] for i in self._values]
             self._frame = _copy(columns, [column.name for column in columns])
 
     @property
@@ -314,9 +315,16 @@ class StateBatch:
         return [series[i] for i in self._keys], [series[i] for i in self._values]
 
     def slice(self, begin, rows):
-        """The key and values, as sequences that PySpark accepts."""
-        keys = [[self._series[i].iloc[begin]] for i in self._keys]
-        return keys, [_slice(self._frame, begin, begin + rows)]
+        """The key, as sequences that PySpark accepts, and the values, as a DataFrame."""
+        keys = [[column[begin]] for column in self._key_columns]
+        return keys, _slice(self._frame, begin, begin + rows)
+
+
+def _scalars(series):
+    """A sequence of the values that a Series returns."""
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbO":
+        return series.to_numpy()
+    return series.iloc
 
 
 def _without_last(batch):
@@ -343,6 +351,8 @@ def _closure(function):
 
 class StateGroups:
     """The chunks of groups with their state, as `gen_data_and_state` of PySpark yields them.
+
+    The values of a chunk are PySpark's columns, or a DataFrame.
 
     Args:
         loop: variables of PySpark's generator.
@@ -372,7 +382,7 @@ class StateGroups:
         keys, values = batch.slice(begin, rows)
         if self._is_verified is None:
             expected_keys, expected = batch.expected(begin, rows)
-            self._is_verified = _are_same(values[0], pd.concat(expected, axis=1)) and all(
+            self._is_verified = _are_same(values, pd.concat(expected, axis=1)) and all(
                 type(ours[0]) is type(theirs[0])
                 for ours, theirs in zip(keys, expected_keys, strict=True)
             )
@@ -386,14 +396,14 @@ def with_state(loop):
     Args:
         loop: variables of PySpark's generator.
     """
-    apply, construct = loop["apply_udf_to_group"], loop["construct_record_batch"]
+    apply, construct = Application(loop["apply_udf_to_group"]), loop["construct_record_batch"]
     max_rows = loop["arrow_max_records_per_batch"]
     frames, rows, states = [], 0, States(_closure(loop["construct_state_pdf"])["pickle_ser"])
     for state, group in itertools.groupby(StateGroups(loop), key=lambda pair: pair[1]):
         chunks = (chunk for chunk, _ in group)
         keys, values = next(chunks)
         following = itertools.chain([values], (other for _, other in chunks))
-        for frame in apply(keys, following, state):
+        for frame in apply.results(keys, following, state):
             if len(frame) > 0:
                 rows += len(frame)
                 frames.append(frame)
@@ -405,6 +415,50 @@ def with_state(loop):
     if rows > 0 or len(states) > 0:
         count = len(states)
         yield construct(frames, rows, loop["return_type"], states.take(), count)
+
+
+class Application:
+    """Calls the function of `applyInPandasWithState` for groups.
+
+    Args:
+        plain: PySpark's function for a group, whose values are lists of columns.
+    """
+
+    def __init__(self, plain):
+        self._plain = plain
+        helpers = _closure(plain)
+        self._function, self._verify = helpers["f"], helpers["verify_element"]
+
+    def results(self, keys, chunks, state):
+        """The DataFrames that the function returns.
+
+        Args:
+            keys: PySpark's sequences, whose first elements are the key.
+            chunks: columns or DataFrames.
+            state: of the group.
+        """
+        if state.hasTimedOut:
+            return self._plain(keys, chunks, state)
+        key = tuple(column[0] for column in keys)
+        values = (
+            chunk if isinstance(chunk, pd.DataFrame) else pd.concat(chunk, axis=1)
+            for chunk in chunks
+        )
+        result = self._function(key, values, state)
+        if isinstance(result, pd.DataFrame):
+            raise _wrong_type(result, "iterable of pandas.DataFrame")
+        try:
+            iter(result)
+        except TypeError:
+            raise _wrong_type(result, "iterable") from None
+        return map(self._verify, result)
+
+
+def _wrong_type(result, expected):
+    return PySparkTypeError(
+        errorClass="UDF_RETURN_TYPE",
+        messageParameters={"expected": expected, "actual": type(result).__name__},
+    )
 
 
 class States:

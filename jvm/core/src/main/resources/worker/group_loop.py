@@ -8,16 +8,36 @@ PySpark's loop is a generator in `read_udfs` of `pyspark/worker.py`. Its variabl
 from its frame, are the input of these loops. A generator with other source text runs unchanged.
 """
 
+import contextlib
+import datetime
+import decimal
+import gc
 import hashlib
 import inspect
 import itertools
 import logging
 from collections import deque
 
-from .state_requests import MAX_PREFETCHED_REQUESTS, StateRequests
+from .state_batches import StateBatches
 
 # Results are converted together up to this number of rows.
 MAX_ROWS = 10_000
+
+# Types of values that cannot change.
+SCALARS = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        str,
+        bytes,
+        decimal.Decimal,
+        datetime.date,
+        datetime.datetime,
+        datetime.timedelta,
+    }
+)
 
 
 def replace(generator):
@@ -122,40 +142,44 @@ def _transform(loop, groups):
     )
 
     client, function = loop["stateful_processor_api_client"], loop["udf"]
-    requests = StateRequests(client)
+    batches = StateBatches(client)
     try:
-        for key, values in groups(loop, Lookahead(requests.prefetch)):
+        for key, values in groups(loop, Lookahead(batches)):
             yield function(client, Mode.PROCESS_DATA, key, values)
+        batches.end_groups()
         yield function(client, Mode.PROCESS_TIMER, None, iter([]))
         yield function(client, Mode.COMPLETE, None, iter([]))
     finally:
-        requests.close()
+        batches.close()
 
 
 class Lookahead:
     """The keys of the next groups, whose state is prefetched.
 
     Args:
-        prefetch: sends the reads for a list of keys.
+        batches: `StateBatches` of the task.
     """
 
-    def __init__(self, prefetch):
-        self._prefetch = prefetch
+    def __init__(self, batches):
+        self._batches = batches
         self._keys = deque()
-        self._requested = 0
+        self._begun = self._requested = 0
 
     def announce(self, keys):
         """Adds keys of groups that follow."""
         self._keys.extend(keys)
 
-    def begin_group(self):
-        """Must be called before the function is called for the next group."""
-        if self._requested == 0:
-            keys = list(itertools.islice(self._keys, MAX_PREFETCHED_REQUESTS))
-            self._requested = len(keys)
-            self._prefetch(keys)
+    def begin_group(self, key):
+        """Must be called before the function is called for the next group.
+
+        Args:
+            key: the object that the function receives.
+        """
+        if self._begun == self._requested:
+            self._begun, self._requested = 0, self._batches.prefetch(self._keys)
         self._keys.popleft()
-        self._requested -= 1
+        self._batches.begin_group(key, self._begun)
+        self._begun += 1
 
 
 class RowGroups:
@@ -175,7 +199,7 @@ class RowGroups:
     def __iter__(self):
         while self._at < len(self._keys) or self._fill(None):
             key = self._keys[self._at]
-            self._lookahead.begin_group()
+            self._lookahead.begin_group(key)
             rows = self._group(key)
             yield key, rows
             # Rows that the function did not read.
@@ -193,21 +217,42 @@ class RowGroups:
                 return
 
     def _fill(self, current):
-        from pyspark.sql.types import Row
-
         batch = next(self._batches, None)
         if batch is None:
             return False
-        row = Row(*batch.schema.names)
-        columns = [column.to_pylist() for column in batch.columns]
-        self._keys = list(zip(*(columns[i] for i in self._key_offsets), strict=True))
-        self._rows = [row(*values) for values in zip(*columns, strict=True)]
+        with _no_collection():
+            columns = [column.to_pylist() for column in batch.columns]
+            self._keys = list(zip(*(columns[i] for i in self._key_offsets), strict=True))
+            self._rows = _rows(batch.schema.names, columns)
         self._at = 0
         before = itertools.chain([current], self._keys)
         self._lookahead.announce(
             [key for key, last in zip(self._keys, before, strict=False) if key != last]
         )
         return True
+
+
+@contextlib.contextmanager
+def _no_collection():
+    """Without garbage collection, which many new objects start and which frees none of them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _rows(names, columns):
+    """PySpark's rows, whose constructor takes longer than the rest of a cheap function."""
+    from pyspark.sql.types import Row
+
+    fields, new = Row(*names), tuple.__new__
+    rows = [new(Row, values) for values in zip(*columns, strict=True)]
+    for row in rows:
+        row.__dict__["__fields__"] = fields
+    return rows
 
 
 class RowResults:
@@ -223,15 +268,23 @@ class RowResults:
 
         arrow_type = to_arrow_type(return_type, timezone="UTC", prefers_large_types=False)
         self._schema = pa.schema(list(arrow_type))
-        self._rows = []
+        self._names = self._schema.names
+        self._has_distinct_names = len(set(self._names)) == len(self._names)
+        # As tuples if all rows have the fields of the schema and values that cannot change.
+        self._tuples, self._rows = [], []
 
     @property
     def is_full(self):
         """Whether the rows should be taken."""
-        return len(self._rows) >= MAX_ROWS
+        return len(self._rows) + len(self._tuples) >= MAX_ROWS
 
     def append(self, row):
         """Adds a row, which may change afterwards."""
+        if not self._rows and self._has_same_fields(row) and SCALARS.issuperset(map(type, row)):
+            self._tuples.append(tuple(row))
+            return
+        self._rows += map(self._dict, self._tuples)
+        self._tuples = []
         self._rows.append(row.asDict(True))
 
     def take(self):
@@ -239,10 +292,28 @@ class RowResults:
         import pyarrow as pa
         from pyspark.sql.conversion import ArrowBatchTransformer
 
-        rows, self._rows = self._rows, []
-        return ArrowBatchTransformer.wrap_struct(
-            pa.RecordBatch.from_pylist(rows, schema=self._schema)
+        tuples, rows = self._tuples, self._rows
+        self._tuples, self._rows = [], []
+        if tuples:
+            columns = zip(zip(*tuples, strict=True), self._schema, strict=True)
+            batch = pa.RecordBatch.from_arrays(
+                [pa.array(values, field.type) for values, field in columns], schema=self._schema
+            )
+        else:
+            batch = pa.RecordBatch.from_pylist(rows, schema=self._schema)
+        return ArrowBatchTransformer.wrap_struct(batch)
+
+    def _has_same_fields(self, row):
+        fields = getattr(row, "__fields__", None)
+        return (
+            self._has_distinct_names
+            and type(fields) is list
+            and fields == self._names
+            and len(row) == len(fields)
         )
+
+    def _dict(self, values):
+        return dict(zip(self._names, values, strict=True))
 
 
 # By the hash of PySpark's source text.

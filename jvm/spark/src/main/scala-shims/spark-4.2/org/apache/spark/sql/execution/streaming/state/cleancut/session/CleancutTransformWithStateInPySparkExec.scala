@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.pythonstate.BatchedState
 import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
 import org.apache.spark.sql.types.StructType
 
@@ -48,7 +49,8 @@ class CleancutTransformWithStateInPySparkExec(
       initialState,
       initialStateGroupingAttrs,
       initialStateSchema
-    ) {
+    )
+    with BatchedState {
 
   override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
     if (!TransformWithStateRule.isRequested(conf)) super.validateStateStoreProvider(isStreaming)

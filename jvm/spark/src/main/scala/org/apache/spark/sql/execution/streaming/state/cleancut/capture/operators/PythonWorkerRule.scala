@@ -2,12 +2,11 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.capture.operator
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
-import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.pythonworker.PythonOperator
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TransformWithStateRule
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 
-import io.cleancut.conf.{CaptureMode, Settings}
+import io.cleancut.conf.CaptureMode
 
 /**
  * Wraps the functions of Python operators with state: rows that were sent to the worker may stay in
@@ -27,8 +26,7 @@ object PythonWorkerRule extends Rule[SparkPlan] {
         case channel: ChannelExec => channel.settings.mode != CaptureMode.Aligned
         case _                    => false
       }
-      val isAccelerated = PythonOperator.canAccelerate(operator) &&
-        Settings.from(new StateStoreConf(plan.conf).sqlConfs).acceleratesPython
+      val isAccelerated = PythonOperator.isAccelerated(operator)
       if (captured || isAccelerated) PythonOperator.wrapped(operator, isAccelerated)
       else operator
   }

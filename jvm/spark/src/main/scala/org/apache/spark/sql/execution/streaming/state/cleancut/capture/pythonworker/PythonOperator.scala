@@ -9,7 +9,10 @@ import org.apache.spark.sql.execution.python.streaming.{
   TransformWithStateInPySparkExec
 }
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.streaming.TimeMode
+
+import io.cleancut.conf.Settings
 
 /** Properties of a stateful operator with a Python function that capture requires. */
 private[cleancut] object PythonOperator {
@@ -65,11 +68,14 @@ private[cleancut] object PythonOperator {
     }
   }
 
-  /** Whether PySpark's loop over groups may be replaced. */
-  def canAccelerate(operator: SparkPlan): Boolean = operator match {
-    case transform: TransformWithStateInPySparkExec =>
-      !transform.hasInitialState && !isPipelined(operator)
-    case _ => !isPipelined(operator)
+  /** Whether PySpark's loop over groups is replaced. */
+  def isAccelerated(operator: SparkPlan): Boolean = {
+    val hasInitialState = operator match {
+      case transform: TransformWithStateInPySparkExec => transform.hasInitialState
+      case _                                          => false
+    }
+    !hasInitialState && !isPipelined(operator) &&
+    Settings.from(new StateStoreConf(operator.conf).sqlConfs).acceleratesPython
   }
 
   // Its worker reads ahead in a separate thread.

@@ -22,11 +22,12 @@ private[cleancut] object WorkerCommand {
   case object Rows extends Kind("rows")
 
   private val modules: Seq[(String, String)] =
-    Seq("modules", "recall", "state_requests", "group_frames", "group_loop", "load").map { name =>
-      name -> Using.resource(getClass.getResourceAsStream(s"/worker/$name.py"))(in =>
-        new String(in.readAllBytes(), UTF_8)
-      )
-    }
+    Seq("modules", "recall", "state_clients", "state_batches", "group_frames", "group_loop", "load")
+      .map { name =>
+        name -> Using.resource(getClass.getResourceAsStream(s"/worker/$name.py"))(in =>
+          new String(in.readAllBytes(), UTF_8)
+        )
+      }
 
   // A worker that runs many tasks compiles the texts once.
   private val packageName: String = {
