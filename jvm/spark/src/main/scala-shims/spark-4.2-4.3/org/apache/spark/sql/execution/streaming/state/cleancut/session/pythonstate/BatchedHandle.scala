@@ -5,7 +5,7 @@ import java.util.UUID
 import org.apache.spark.sql.{Encoder, Row}
 import org.apache.spark.sql.catalyst.encoders.{encoderFor, ExpressionEncoder}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.streaming.{ListState, MapState, TTLConfig, TimeMode, ValueState}
 import org.apache.spark.sql.types.StructType
@@ -20,7 +20,7 @@ final private[cleancut] class BatchedHandle(
     batchTimestampMs: Option[Long],
     prevBatchTimestampMs: Option[Long],
     metrics: Map[String, SQLMetric]
-) extends StatefulProcessorHandleImpl(
+) extends statefulprocessor.StatefulProcessorHandleImpl(
       store,
       runId,
       keyEncoder,

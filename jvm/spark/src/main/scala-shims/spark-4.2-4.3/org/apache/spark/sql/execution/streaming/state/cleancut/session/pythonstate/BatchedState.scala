@@ -26,6 +26,8 @@ import org.apache.spark.sql.streaming.TimeMode
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.CompletionIterator
 
+import io.cleancut.base.Clock
+
 /**
  * Executes `transformWithState` as Spark 4.2 and 4.3 do, with [[BatchedHandle]] in place of Spark's
  * handle. Spark creates its handle in a private method, so this repeats the method for queries
@@ -58,7 +60,7 @@ private[cleancut] trait BatchedState extends TransformWithStateInPySparkExec {
       store: StateStore,
       input: Iterator[InternalRow]
   ): Iterator[InternalRow] = {
-    val started = System.nanoTime
+    val started = Clock.System.monotonicNs()
     val rows = watermarkPredicateForDataForLateEvents match {
       case Some(predicate) if timeMode == TimeMode.EventTime() =>
         applyRemovingRowsOlderThanWatermark(input, predicate)
@@ -96,7 +98,7 @@ private[cleancut] trait BatchedState extends TransformWithStateInPySparkExec {
     val numOutputRows = longMetric("numOutputRows")
     CompletionIterator[InternalRow, Iterator[InternalRow]](
       PythonGroups.execute(groups, output, runner), {
-        longMetric("allUpdatesTimeMs") += NANOSECONDS.toMillis(System.nanoTime - started)
+        longMetric("allUpdatesTimeMs") += NANOSECONDS.toMillis(Clock.System.monotonicNs() - started)
         longMetric("commitTimeMs") += timeTakenMs {
           handle.doTtlCleanup()
           store.commit()

@@ -11,10 +11,7 @@ import net.razorvine.pickle.{Pickler, Unpickler}
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
 import org.apache.spark.sql.execution.python.EvaluatePython
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.{
-  ImplicitGroupingKeyTracker,
-  StatefulProcessorHandleImpl
-}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.ValueState
 import org.apache.spark.sql.types.{BinaryType, StructType}
@@ -41,7 +38,7 @@ import org.apache.spark.sql.types.{BinaryType, StructType}
 final private[cleancut] class StateBatches(
     keySchema: StructType,
     variables: StateVariables,
-    handle: StatefulProcessorHandleImpl
+    handle: statefulprocessor.StatefulProcessorHandleImpl
 ) extends ValueState[Row] {
   import StateBatches._
 
@@ -64,7 +61,7 @@ final private[cleancut] class StateBatches(
     val fields = unpickler.loads(request.getAs[Array[Byte]](0)).asInstanceOf[Array[Object]]
     val keys = fields(2)
     // Spark's own requests follow for this key.
-    val key = ImplicitGroupingKeyTracker.getImplicitKeyOption
+    val key = statefulprocessor.ImplicitGroupingKeyTracker.getImplicitKeyOption
     addKeys(fields(0))
     write(fields(1).asInstanceOf[JavaList[Object]])
     if (keys != null) {
@@ -73,8 +70,8 @@ final private[cleancut] class StateBatches(
       responses = answers(fields(3).asInstanceOf[JavaList[Array[Object]]].asScala.toArray)
     }
     key match {
-      case Some(value) => ImplicitGroupingKeyTracker.setImplicitKey(value)
-      case None        => ImplicitGroupingKeyTracker.removeImplicitKey()
+      case Some(value) => statefulprocessor.ImplicitGroupingKeyTracker.setImplicitKey(value)
+      case None        => statefulprocessor.ImplicitGroupingKeyTracker.removeImplicitKey()
     }
   }
 
@@ -87,7 +84,7 @@ final private[cleancut] class StateBatches(
     while (fields.hasNext) {
       val key = fields.next().asInstanceOf[Number].intValue
       if (key != current) {
-        ImplicitGroupingKeyTracker.setImplicitKey(table(key))
+        statefulprocessor.ImplicitGroupingKeyTracker.setImplicitKey(table(key))
         current = key
       }
       val operation = fields.next().asInstanceOf[Number].intValue
@@ -116,7 +113,7 @@ final private[cleancut] class StateBatches(
         val end = math.min(table.size, next + KeysOfList)
         val list = new java.util.ArrayList[Array[Any]](end - next)
         (next until end).foreach { key =>
-          ImplicitGroupingKeyTracker.setImplicitKey(table(key))
+          statefulprocessor.ImplicitGroupingKeyTracker.setImplicitKey(table(key))
           list.add(resolved.map(_.apply()))
         }
         bytes.write(pickler.dumps(list))
