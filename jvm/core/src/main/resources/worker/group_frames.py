@@ -208,6 +208,12 @@ def _are_same(frame, other):
     )
 
 
+def _dtypes(frame):
+    """The types of the columns. The public attribute creates a Series, which takes 30 µs."""
+    manager = getattr(frame, "_mgr", None)
+    return list(manager.get_dtypes() if hasattr(manager, "get_dtypes") else frame.dtypes)
+
+
 class FrameResults:
     """Result DataFrames, which are converted together if this does not change a value.
 
@@ -260,7 +266,7 @@ class FrameResults:
 
     def _is_like(self, frame):
         first = self._frames[0]
-        return frame.columns.equals(first.columns) and list(frame.dtypes) == list(first.dtypes)
+        return frame.columns.equals(first.columns) and _dtypes(frame) == _dtypes(first)
 
     def _together(self, frames):
         if len(frames) == 1:
