@@ -18,12 +18,11 @@ from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.options import PREFIX
 from tests.support.documented import blocks, commands
 from tests.support.lines import STATE_FOR_SPARK
-from tests.support.sessions import ROCKSDB, START_REFUSED
+from tests.support.sessions import HDFS, ROCKSDB, START_REFUSED
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
-HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 GUIDE = "docs/operate/moving.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 CUTS = {f"{PREFIX}cuts": "true"}

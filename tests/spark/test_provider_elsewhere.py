@@ -11,11 +11,10 @@ from cleancut import Checkpoint, coordinator, errors
 from cleancut._cli import main as _cli
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.options import PREFIX
-from tests.support.sessions import ROCKSDB
+from tests.support.sessions import HDFS, ROCKSDB
 
 pytestmark = pytest.mark.spark
 
-HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 REFUSED = "CLEANCUT_PROVIDER_MISMATCH"
 

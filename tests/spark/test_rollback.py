@@ -25,12 +25,11 @@ from cleancut.testing import SkewedInput, slow
 from tests.support.documented import blocks, commands
 from tests.support.file_epochs import FIRST, KEYS, PLACES, Epochs
 from tests.support.lines import STATE_FOR_SPARK
-from tests.support.sessions import START_REFUSED, with_cuts
+from tests.support.sessions import HDFS, START_REFUSED, with_cuts
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
-HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 GUIDE = "docs/operate/recovery.md"
 

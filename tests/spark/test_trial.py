@@ -16,13 +16,12 @@ from cleancut._provider import PROVIDER_KEY
 from cleancut._session.options import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.lines import STATE_FOR_SPARK
-from tests.support.sessions import ROCKSDB
+from tests.support.sessions import HDFS, ROCKSDB
 from tests.support.tiers import long
 from tests.support.trial_query import last_output, process, totals, write_orders
 
 pytestmark = [pytest.mark.spark, STATE_FOR_SPARK.needed]
 
-HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PAGE = "docs/get-started/try-it.md"
 STOCK = f"""
 from pyspark.sql import SparkSession

@@ -15,6 +15,7 @@ from tests.support.queries import Events, Operator
 from tests.support.results import EpochFiles
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CLEANCUT = PROVIDER_CLASS
 # The local disk of jvm/spark/src/test, which does in Java what Hadoop starts processes for if it
 # has no native code: a fifth of what an epoch of a few rows costs.
