@@ -5,7 +5,11 @@ has the same types only if its types do not depend on the rows. Other groups are
 (`transform_with_state_func` in `pyspark/worker.py`), which is slower.
 """
 
+import functools
+import io
 import itertools
+import json
+import pickle
 from collections import namedtuple
 from math import ceil
 
@@ -14,14 +18,20 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api.types import infer_dtype, is_object_dtype
 from pyspark.errors import PySparkTypeError, PySparkValueError
+from pyspark.serializers import pickle_protocol
 from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
-from pyspark.sql.types import StructType
+from pyspark.sql.streaming.state import GroupState
+from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+from .group_loop import SCALARS
 
 # Results are converted together up to this number of rows, or PySpark's limits.
 MAX_ROWS = 10_000
 # The first conversion is small, because the size of a row is unknown.
 FIRST_ROWS = 256
 UNLIMITED = 2**31 - 1
+# Distinct properties of states, which differ by timeouts.
+MAX_PROPERTIES = 1024
 
 # Columns of Python objects that can be concatenated: all objects are of one type.
 ONE_TYPE = frozenset({"string", "bytes", "decimal", "date", "datetime", "boolean", "integer"})
@@ -355,6 +365,55 @@ def _closure(function):
     )
 
 
+class StateReader:
+    """Creates the states of groups as `construct_state` of PySpark does.
+
+    The pickle of each state contains its schema as JSON, which is parsed once here.
+
+    Args:
+        helpers: variables of PySpark's function.
+    """
+
+    def __init__(self, helpers):
+        self._schema = helpers["state_object_schema"]
+        self._pickler = helpers["pickle_ser"]
+        self._properties = {}
+
+    def state(self, info):
+        """The state of a group from PySpark's dictionary."""
+        text, pickled = info["properties"], info["object"]
+        properties = self._properties.get(text)
+        if properties is None:
+            if len(self._properties) >= MAX_PROPERTIES:
+                self._properties.clear()
+            properties = self._properties[text] = json.loads(text)
+        value = self._unpickled(pickled) if pickled else None
+        return GroupState(
+            keyAsUnsafe=info["keyRowAsUnsafe"],
+            valueSchema=self._schema,
+            **{**properties, "optionalValue": value},
+        )
+
+    def _unpickled(self, pickled):
+        # Later versions of PySpark restrict the classes.
+        if getattr(self._pickler, "allowed_names", None) is not None:
+            return self._pickler.loads(pickled)
+        return StateUnpickler(io.BytesIO(pickled), encoding="bytes").load()
+
+
+class StateUnpickler(pickle.Unpickler):
+    """Unpickles rows whose schemas are equal."""
+
+    def find_class(self, module, name):
+        """Replaces the parser of schemas."""
+        if name == "_parse_datatype_json_string":
+            return _parsed_schema
+        return super().find_class(module, name)
+
+
+_parsed_schema = functools.lru_cache(maxsize=64)(_parse_datatype_json_string)
+
+
 class StateGroups:
     """The chunks of groups with their state, as `gen_data_and_state` of PySpark yields them.
 
@@ -367,7 +426,7 @@ class StateGroups:
     def __init__(self, loop):
         self._loop = loop
         helpers = _closure(loop["gen_data_and_state"])
-        self._construct = helpers["construct_state"]
+        self._construct = StateReader(_closure(helpers["construct_state"])).state
         self._to_pandas = helpers["to_pandas"]
         self._is_verified = None
 
@@ -485,9 +544,15 @@ class States:
         """Adds the state of a group after its function has ended."""
         value = None
         if state.exists:
-            value = self._pickler.dumps(state._value_schema.toInternal(state._value))
+            value = self._pickled(state._value_schema.toInternal(state._value))
         properties = state.json().encode("utf-8")
         self._rows.append((properties, state._keyAsUnsafe, value, state.oldTimeoutTimestamp))
+
+    def _pickled(self, values):
+        # PySpark's pickler also takes functions, and is slower by 10 µs.
+        if type(values) is tuple and SCALARS.issuperset(map(type, values)):
+            return pickle.dumps(values, pickle_protocol)
+        return self._pickler.dumps(values)
 
     def take(self):
         """Returns a list of one DataFrame, or of none, and removes the states."""
