@@ -156,6 +156,9 @@ def earlier(version: String, spark: String): Project =
         SparkVersions.shimSources((spark43 / baseDirectory).value / "src" / "test", version)
     )
     .settings(testSettings)
+    .settings(
+      Test / javaOptions ++= ChildJvm.s3Options((spark43 / update).value)
+    )
     .settings(lineAssemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
@@ -279,10 +282,8 @@ lazy val testSettings = Seq(
 )
 
 lazy val childJvmSettings = Seq(
+  Test / javaOptions ++= ChildJvm.s3Options(update.value),
   Test / javaOptions ++= Seq(
-    "-Daws.accessKeyId=access",
-    "-Daws.secretAccessKey=secret",
-    s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
     // The jars that users get are a part of what is tested.
     s"-Dcleancut.test.jars=${(core / usersJar).value},${usersJar.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"

@@ -24,4 +24,11 @@ object ChildJvm {
 
   def classPath(report: UpdateReport, configuration: Configuration): String =
     report.select(configurationFilter(configuration.name)).mkString(java.io.File.pathSeparator)
+
+  /** JVM options of tests that use the S3 server: its class path, and the credentials. */
+  def s3Options(report: UpdateReport): Seq[String] = Seq(
+    "-Daws.accessKeyId=access",
+    "-Daws.secretAccessKey=secret",
+    s"-Dcleancut.test.s3proxy=${classPath(report, S3Proxy)}"
+  )
 }

@@ -22,6 +22,7 @@ object EarlierVersionTests {
     "NexmarkSuite.scala",
     "QueryOnHdfsSuite.scala",
     "RealTimeModeSuite.scala",
+    "StartDuringCommitSuite.scala",
     "EpochRequestsSuite.scala",
     "UnusualLocationsSuite.scala"
   )

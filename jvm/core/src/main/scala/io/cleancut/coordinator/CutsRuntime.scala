@@ -2,7 +2,7 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.{CompletableFuture, Executor}
 
-import io.cleancut.base.{Clock, DaemonThreads}
+import io.cleancut.base.{Clock, DaemonThreads, ParallelReads}
 import io.cleancut.coordinator.state.{BudgetedPacker, FrameBudget, QueryLedger}
 import io.cleancut.cutstore.{CutArchive, CutParts, FramePacker, Paging, SegmentPacker}
 import io.cleancut.cutstore.usage.Place
@@ -34,6 +34,8 @@ import io.cleancut.objectstore.ObjectStore
  *   receives each committed epoch
  * @param maintenance
  *   background work that runs concurrently with epochs; None if no limits are configured
+ * @param reads
+ *   performs the independent reads of a start
  */
 final case class CutsRuntime(
     clock: Clock,
@@ -47,7 +49,8 @@ final case class CutsRuntime(
     parts: CutArchive => CutParts = CutParts.shared,
     beforeWait: CompletableFuture[_] => Unit = _ => (),
     watcher: Option[EpochWatcher] = None,
-    maintenance: Option[Maintenance] = None
+    maintenance: Option[Maintenance] = None,
+    reads: ParallelReads = ParallelReads.shared
 )
 
 object CutsRuntime {

@@ -181,9 +181,8 @@ final private[coordinator] class RunRegistry(
   private def start(runId: String): Either[Refusal.Fenced, QueryRun] =
     statusIfKnown(runId).getOrElse {
       if (closed) throw new IllegalStateException(s"run $runId of ${archive.location} has ended")
-      val run = newRuns.start(runId)
-      // Either a later owner has found the same objects, or this check finds the later owner.
-      val owner = laterOwner(run)
+      val StartedRun(run, isFollowed) = newRuns.start(runId)
+      val owner = if (isFollowed) laterOwner(run) else None
       synchronized {
         fencedRuns ++= latest.map(_.id.runId)
         latest = Some(run)

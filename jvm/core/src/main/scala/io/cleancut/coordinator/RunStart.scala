@@ -32,15 +32,16 @@ final private[coordinator] class RunStart(
   private val sweepPermit = new AtomicBoolean
 
   /** Takes the next generation for a run, and reads the state that it continues from. */
-  def start(runId: String): QueryRun = {
+  def start(runId: String): StartedRun = {
     val used = usage()
-    val queryId = logs.queryId()
-    archive.mark(queryId)
-    val taken = archive.owners.take(queryId, runId, host)
-    // Read before the cuts: an entry that is written after its cut is never ahead then.
-    val plain = logs.lastPlainCommit()
-    val listed = archive.cuts.listed()
-    val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
+    val (queryId, owners) = runtime.reads.both(marked(), archive.owners.names())
+    val taken = archive.owners.take(queryId, runId, host, owners)
+    val (plain, listed) = commits()
+    // Either a later owner has found the same objects, or this check finds the later owner.
+    val (cut, isFollowed) = runtime.reads.both(
+      listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _)),
+      archive.owners.isTaken(taken.generation + 1)
+    )
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
       throw Errors.commitLogAhead(archive.location, last, done.epoch)
     val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
@@ -60,13 +61,37 @@ final private[coordinator] class RunStart(
       new QueryLedger(committed, cut, runtime.baseMargin, seal, uncut),
       new EpochMeter(used),
       seal,
-      Begun(committed, last, taken.generation, taken.isAlone, Some(collector)),
+      Begun(
+        committed,
+        last,
+        taken.generation,
+        taken.isAlone,
+        Some(collector),
+        cutEpochs = Some(listed.epochs)
+      ),
       collector,
       runtime.budget
     )
     // A new query has no objects yet; for other queries the first garbage collection counts them.
     if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))
-    run
+    StartedRun(run, isFollowed)
+  }
+
+  /** The query ID, after `format.json` was created or checked. */
+  private def marked(): Option[String] = {
+    val (queryId, format) = runtime.reads.both(logs.queryId(), archive.format())
+    archive.mark(queryId, format)
+    queryId
+  }
+
+  /**
+   * The last commit entry that is a separate file, and the cuts. An entry is written after its cut,
+   * so it is ahead of the cuts only if these were listed after it.
+   */
+  private def commits(): (Option[Long], CutsListed) = {
+    val (plain, listed) = runtime.reads.both(logs.lastPlainCommit(), archive.cuts.listed())
+    val isAhead = plain.exists(epoch => listed.epochs.lastOption.forall(_ < epoch))
+    (plain, if (isAhead) archive.cuts.listed() else listed)
   }
 
   private def newCollector(taken: Taken, listed: CutsListed): GarbageCollector = {
@@ -107,6 +132,14 @@ final private[coordinator] class RunStart(
       logger.warn(s"At ${archive.location} $rivals")
     }
 }
+
+/**
+ * A run that owns its query.
+ *
+ * @param isFollowed
+ *   whether a later owner exists
+ */
+final private[coordinator] case class StartedRun(run: QueryRun, isFollowed: Boolean)
 
 private object RunStart {
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])

@@ -51,14 +51,17 @@ final class CutArchive(val store: ObjectStore, clock: Clock) {
     Notes(names(CutLayout.Proofs), replicas)
   }
 
-  /** Creates `format.json`, or checks the existing one. */
-  def mark(queryId: Option[String]): Unit = {
+  /** The bytes of `format.json`. */
+  def format(): Option[Array[Byte]] = store.get(ObjectKey(StoreLayout.FormatObject))
+
+  /** Creates `format.json`, or checks the existing one, which was read before. */
+  def mark(queryId: Option[String], existing: => Option[Array[Byte]] = format()): Unit = {
     val key = ObjectKey(StoreLayout.FormatObject)
-    store.get(key).map(FormatNote.parse) match {
+    existing.map(FormatNote.parse) match {
       case None =>
         val result = store.create(key, FormatNote(queryId).toJson, WriterToken.fresh(clock))
         // Another process may have created one with another version.
-        if (result != CreateResult.Created) mark(queryId)
+        if (result != CreateResult.Created) mark(queryId, format())
       case Some(Right(_))     => ()
       case Some(Left(format)) =>
         throw Errors.formatUnknown(pathOf(key.name), format, FormatNote.Supported)

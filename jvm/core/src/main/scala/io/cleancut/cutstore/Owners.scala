@@ -10,12 +10,23 @@ import io.cleancut.objectstore.{CreateResult, ObjectKey, ObjectPrefix, ObjectSto
 final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
   import Owners.mapper
 
-  /** Takes the next generation for this run. */
-  def take(queryId: Option[String], runId: String, host: String): Taken = {
-    val known = root
-      .list(ObjectPrefix(CutLayout.Owners))
-      .map(_.key.name.stripPrefix(CutLayout.Owners))
-      .toSet
+  /** The names of all owner objects and end markers. */
+  def names(): Set[String] =
+    root.list(ObjectPrefix(CutLayout.Owners)).map(_.key.name.stripPrefix(CutLayout.Owners)).toSet
+
+  /**
+   * Takes the next generation for this run.
+   *
+   * @param listed
+   *   the names of all owner objects and end markers, listed before
+   */
+  def take(
+      queryId: Option[String],
+      runId: String,
+      host: String,
+      listed: => Set[String] = names()
+  ): Taken = {
+    val known = listed
     val latest = known.flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
     var generation = latest + 1
     while (!tryTake(queryId, runId, host, generation)) generation += 1
@@ -26,9 +37,10 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
 
   /** The last run, if it has written no end marker: it runs, or it was killed. */
   def running(): Option[Owner] = {
-    val known = root.list(ObjectPrefix(CutLayout.Owners)).map(_.key.name).toSet
-    val latest = known.map(_.stripPrefix(CutLayout.Owners)).flatMap(CutLayout.parseOwner).maxOption
-    latest.filterNot(generation => known(CutLayout.endMarker(generation))).flatMap(find)
+    val known = names()
+    def hasEnded(generation: Long) =
+      known(CutLayout.endMarker(generation).stripPrefix(CutLayout.Owners))
+    known.flatMap(CutLayout.parseOwner).maxOption.filterNot(hasEnded(_)).flatMap(find)
   }
 
   /** Writes the end marker of a generation. */

@@ -30,9 +30,12 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
       Option.when(frames.nonEmpty)(chain(store, frames))
     }
 
+  /** Reads all pages and tables that it references, if they are cached. */
+  def fetch(): Unit = parts.fetch(paged.pages, paged.window)
+
   /** The same cut with all its chains. */
   def whole: Cut = {
-    parts.fetch(paged.pages, paged.window)
+    fetch()
     val byStore = mutable.HashMap.empty[StoreId, (Long, Seq[Frame])]
     for (ref <- paged.pages) {
       val page = pageOf(ref)

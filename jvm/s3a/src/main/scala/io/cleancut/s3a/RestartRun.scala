@@ -8,7 +8,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.functions.{col, count, sum}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryProgress}
 
-import io.cleancut.testkit.{Fault, FaultProxy, TimedRequest}
+import io.cleancut.testkit.{Fault, FaultProxy, SerialChain, TimedRequest}
 
 /**
  * A state store to restart a query with.

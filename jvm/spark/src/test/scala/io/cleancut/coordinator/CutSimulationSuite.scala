@@ -105,7 +105,10 @@ object CutSimulationSuite {
     Defect.SourceUnchecked -> 3L,
     Defect.AgesByHostClock -> 7L,
     Defect.CollectedWhenFenced -> 79L,
-    Defect.ExpiredWhenFenced -> 7L
+    Defect.ExpiredWhenFenced -> 7L,
+    Defect.ListBeforeOwning -> 2L,
+    Defect.AbsenceKept -> 21L,
+    Defect.ReadForEarlierRun -> 76L
   )
 
   private def known(defect: Defect): Option[Long] =

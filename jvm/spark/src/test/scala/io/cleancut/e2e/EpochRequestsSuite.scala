@@ -65,13 +65,14 @@ class EpochRequestsSuite extends AnyFunSuite with ProxiedServer {
 
   /** Runs epochs; returns the number of read cuts and of read segment frames for each epoch. */
   private def run(epochs: Int): Seq[(Int, Int)] = {
+    reads.clear()
     val query = start()
     try
       Seq.fill(epochs) {
-        reads.clear()
         input.addData(0L until 500L)
         query.processAllAvailable()
         val (cuts, frames) = reads.asScala.toSeq.partition(_.contains(s"/${CutLayout.Cuts}"))
+        reads.clear()
         (cuts.size, frames.size)
       }
     finally {
@@ -86,9 +87,9 @@ class EpochRequestsSuite extends AnyFunSuite with ProxiedServer {
     assert(first == Seq.fill(3)((0, 0)), "a driver read its own objects")
     val tables = archive.cuts.last().get.head.paged.window.size
     val second = run(epochs = 3)
-    // The last cut for the coordinator and for Spark's commit log, and the tables that the cut
-    // references. Tasks receive their chains from the driver, and read the frames of all stores in
-    // a segment with one request.
+    // The last cut for the checks before the run and for the coordinator, and the tables that the
+    // cut references. Tasks receive their chains from the driver, and read the frames of all stores
+    // in a segment with one request.
     assert(second.head == ((2, 2 * tables)) && tables <= 2 * 3)
     assert(second.tail == Seq.fill(2)((0, 0)))
     // Except the write probe at the start, no object is written twice within a second.

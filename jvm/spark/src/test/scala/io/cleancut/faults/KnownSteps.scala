@@ -5,7 +5,6 @@ object KnownSteps {
 
   /** Steps of the first start of a query only. */
   val first: Set[Step] = steps(
-    "commit log" -> "look",
     "format note" -> "create",
     "query's metadata" -> "create, list",
     "state metadata" -> "create"
@@ -17,7 +16,7 @@ object KnownSteps {
     "commit log" -> "list",
     "cuts" -> "create, delete, list, read",
     "files before cuts" -> "list",
-    "offset log" -> "create, delete, list, look, read, read a range",
+    "offset log" -> "create, delete, list, read",
     "format note" -> "read",
     "owners" -> "create, list, look",
     "pages" -> "delete, list, put, read",
@@ -25,8 +24,8 @@ object KnownSteps {
     "savepoints" -> "list",
     "segments" -> ("begin an upload, send a part, complete an upload, put bases, " +
       "put frames by the driver, put frames of an executor, list, read a range, delete"),
-    "source log" -> "create, list, look, read a range",
-    "state metadata" -> "list, look, read a range",
+    "source log" -> "create, list, read",
+    "state metadata" -> "list, read",
     "write probe" -> "create, delete, list, look, put, read, read a range"
   )
 
@@ -34,8 +33,16 @@ object KnownSteps {
   val uploadEnd: Step = Step("segments", "complete an upload")
   val uploadAbort: Step = Step("segments", "abort an upload")
 
-  /** Additional steps of a query that dies while one of its tasks is about to write. */
-  val possible: Set[Step] = Set(uploadAbort)
+  /**
+   * Additional steps: of a query that dies while one of its tasks is about to write, and reads of
+   * Spark's files that its start has not read ahead.
+   */
+  val possible: Set[Step] = steps(
+    "commit log" -> "look, read a range",
+    "offset log" -> "look, read a range",
+    "source log" -> "look, read a range",
+    "state metadata" -> "look, read a range"
+  ) + uploadAbort
 
   val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)
 

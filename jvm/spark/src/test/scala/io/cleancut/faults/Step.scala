@@ -36,6 +36,9 @@ object Step {
     "cleancut/stores/.*" -> "files before cuts"
   ).map { case (pattern, place) => pattern.r -> place }
 
+  /** The history of epochs, which no step of a query waits for. */
+  private val History = "cleancut/history/"
+
   /** The size limit of frames that executors send to the driver. */
   private val RideBytes = 32L << 10
 
@@ -45,7 +48,7 @@ object Step {
    * @param prefix
    *   prefix of the names of the checkpoint's objects
    * @return
-   *   None if the request is for another checkpoint
+   *   None if the request is for another checkpoint, or for the history of epochs
    * @throws IllegalArgumentException
    *   if the request is no known step, because the enumeration must be complete
    */
@@ -59,7 +62,7 @@ object Step {
       if (isDelete) deleted(request).headOption
       else if (path.stripSuffix("/") == Bucket) parameter("prefix")
       else Some(path.stripPrefix(s"$Bucket/"))
-    name.filter(_.startsWith(prefix)).map { full =>
+    name.filter(_.startsWith(prefix)).filterNot(_.startsWith(prefix + History)).map { full =>
       val below = full.stripPrefix(prefix)
       val place = places.collectFirst { case (pattern, place) if pattern.matches(below) => place }
       val action = if (isDelete) "delete" else actionOf(request, query, below)

@@ -19,6 +19,9 @@ import io.cleancut.format.cut.Cut
  *   deletes unreferenced objects of the query; None if no objects may be deleted
  * @param isSingleEpoch
  *   whether the run ends with its first epoch, which then must process new input
+ * @param cutEpochs
+ *   epochs of all cuts that existed when the run had taken ownership, ascending; None if they are
+ *   unknown
  */
 final case class Begun(
     committed: Long,
@@ -26,5 +29,6 @@ final case class Begun(
     generation: Long,
     isAlone: Boolean,
     collector: Option[GarbageCollector] = None,
-    isSingleEpoch: Boolean = false
+    isSingleEpoch: Boolean = false,
+    cutEpochs: Option[Seq[Long]] = None
 )

@@ -122,6 +122,16 @@ object Defect {
   /** A query starts after an incomplete operation. */
   case object OperationsUnseen extends Defect("too many rows", "the sink has rows", "runs")
 
+  /** A run uses lists of Spark's logs that it has requested before it owned the query. */
+  case object ListBeforeOwning
+      extends Defect("without the entry before it", "failed with", "could not commit epoch")
+
+  /** A run relies on the absence of an entry that another run could still create. */
+  case object AbsenceKept extends Defect("CLEANCUT_OFFSET_LOG_CONFLICT")
+
+  /** A run uses what an earlier run of its process has read ahead. */
+  case object ReadForEarlierRun extends Defect("failed with", "could not commit epoch")
+
   /** Defects of operations that copy no rows. */
   val ofReferences: Set[Defect] = Set(
     ReferredForgotten,
@@ -143,7 +153,10 @@ object Defect {
     Set[Defect](OperationForgets, OperationAsTasks, OperationsUnseen) ++ ofReferences
 
   /** Defects that show if two runs plan one epoch. */
-  val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly)
+  val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly, AbsenceKept)
+
+  /** Defects of reading ahead, which show if other runs continue meanwhile. */
+  val ofReadAhead: Set[Defect] = Set(ListBeforeOwning, AbsenceKept, ReadForEarlierRun)
 
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
@@ -158,5 +171,6 @@ object Defect {
         EarlyMerge,
         ShortWindow,
         AllCounted
-      ) ++ ofOperations ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce)
+      ) ++ ofOperations ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce) ++
+      ofReadAhead
 }

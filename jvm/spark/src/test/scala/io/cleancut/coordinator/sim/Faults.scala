@@ -68,6 +68,8 @@ object Fault {
   case object SlowListing extends Fault("listing of segments took long")
   case object UnreadableSavepoint extends Fault("savepoint not readable by garbage collection")
   case object UnreadablePage extends Fault("page not readable by garbage collection")
+  case object ReadAhead extends Fault("logs read ahead at the start of a run")
+  case object SlowStart extends Fault("run waited after it had read ahead")
   case object StartAfterIncomplete extends Fault("start of the query after an incomplete operation")
 
   val all: Seq[Fault] = Seq(
@@ -102,6 +104,8 @@ object Fault {
     Seal,
     PlanRun,
     RolledForward,
+    ReadAhead,
+    SlowStart,
     UnmarkedEnd,
     Adopted,
     Fence,

@@ -8,13 +8,14 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.ObjectFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.CheckpointLogs
 
-import io.cleancut.base.Clock
+import io.cleancut.base.{Clock, ParallelReads}
 import io.cleancut.coordinator.{CutsRuntime, QueryCoordinator}
 import io.cleancut.coordinator.state.{Begun, FrameBudget}
 import io.cleancut.cutstore.{CutArchive, CutParts}
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.cutstore.usage.Place
-import io.cleancut.objectstore.RootedStore
+import io.cleancut.objectstore.{ObjectStore, RootedStore}
+import io.cleancut.objectstore.readahead.ReadAhead
 
 /** The failure of a task or query whose peer process has ended. */
 final class Unreachable(message: String) extends RuntimeException(message)
@@ -38,6 +39,15 @@ final class SimProcess(
   val store = world.store(name, host)
   val root = new RootedStore(store, Names.Root)
   val archive = new CutArchive(root, clock)
+
+  /** Each concurrent read is an actor with its own delays. */
+  private val reads = new ParallelReads(
+    read => {
+      baton.spawn(s"read of $name", this)(read.run())
+      ()
+    },
+    done => baton.yieldUntil(done.isDone)
+  )
   private val logs =
     new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), retention)
 
@@ -58,7 +68,8 @@ final class SimProcess(
       new FrameBudget(plan.budgetBytes),
       plan.paging,
       CutParts.read,
-      done => baton.yieldUntil(done.isDone)
+      done => baton.yieldUntil(done.isDone),
+      reads = reads
     )
   )
   var executors: Vector[SimExecutor] = Vector.tabulate(plan.executors)(newExecutor)
@@ -138,8 +149,14 @@ final class SimProcess(
   }
 
   /** A log of Spark as this process reads and writes it. */
-  def files(log: String): CheckpointFileManager =
-    new ObjectFileManager(Names.log(log), store, () => (), clock)
+  def files(log: String, from: ObjectStore = store): CheckpointFileManager =
+    new ObjectFileManager(Names.log(log), from, () => (), clock)
+
+  /** What a run of this process reads ahead. */
+  def newReadAhead(): ReadAhead = new ReadAhead(store, reads, clock, () => true)
+
+  /** What the first run of this process has read ahead, for the defect that uses it again. */
+  var readBefore = Option.empty[ReadAhead]
 
   /** Runs the garbage collection at the start of a run, concurrently with the query. */
   def sweepAtStart(begun: Begun): Unit =

@@ -48,8 +48,10 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   import world.{baton, faults, invariants, plan}
 
   private var isStarted = false
+  private val ahead = new SimReadAhead(world, process)
   private val gate = new QueryCommitter {
     override def begin(): Option[Begun] = call("begin") { cuts =>
+      ahead.beforeOwning()
       val begun = cuts.begin(runId)
       if (world.defect == Defect.EndedTooEarly) cuts.endRun(runId)
       begun
@@ -69,17 +71,20 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private val start = new StartOfRun(
     gate,
     Names.log("offsets"),
-    if (world.defect == Defect.OperationsUnseen) new Unlisted(process.files("offsets"))
-    else process.files("offsets"),
+    if (world.defect == Defect.OperationsUnseen) new Unlisted(ahead.files("offsets"))
+    else ahead.files("offsets"),
     begun => {
+      ahead.beforeFence()
       if (plan.isOnFiles) begun.cut.foreach(rollForward)
       process.sweepAtStart(begun)
       if (invariants.hasIncompleteOperation) faults.count(Fault.StartAfterIncomplete)
     },
-    process.clock
+    process.clock,
+    () => ahead.afterFence()
   )
-  private val offsets = start.ofOffsets(process.files("offsets"))
-  private val commits = SimQuery.commits(plan, process.files("commits"), process.archive, gate)
+  private val offsets = start.ofOffsets(ahead.files("offsets"))
+  private val commits =
+    SimQuery.commits(plan, ahead.files("commits"), process.archive, gate, () => ahead.end())
   // The last planned epoch in the log that has no commit.
   private var isPlanned = Option.empty[Long]
   private val drawn = plan.newRun(world.random)
@@ -328,13 +333,14 @@ private object SimQuery {
       plan: SimPlan,
       files: CheckpointFileManager,
       archive: CutArchive,
-      gate: QueryCommitter
+      gate: QueryCommitter,
+      committed: () => Unit = () => ()
   ): CheckpointFileManager = {
     val directory = Names.log("commits")
     if (plan.isOnFiles) {
       val entries = new CutCommits(directory, files, gate)
       new OwnedLog(directory, entries, () => gate.checkOwner(), () => ())
-    } else new CommitsView(directory, files, archive, gate)
+    } else new CommitsView(directory, files, archive, gate, committed)
   }
 
   private def latest(files: CheckpointFileManager, log: String): Option[Long] =

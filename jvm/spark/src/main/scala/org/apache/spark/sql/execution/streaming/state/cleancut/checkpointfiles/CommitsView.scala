@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 
 /**
@@ -22,12 +23,16 @@ import io.cleancut.cutstore.CutArchive
  *
  * Deleting an entry of a cut has no effect: the coordinator decides how long cuts are retained, by
  * the same number of epochs as Spark.
+ *
+ * @param committed
+ *   called after an epoch of this run is committed
  */
 final class CommitsView(
     directory: Path,
     files: CheckpointFileManager,
     archive: CutArchive,
-    committer: QueryCommitter
+    committer: QueryCommitter,
+    committed: () => Unit = () => ()
 ) extends DelegatedClose {
 
   override protected def delegate: CheckpointFileManager = files
@@ -36,6 +41,10 @@ final class CommitsView(
   @volatile private var latest = Option.empty[(Long, String)]
   @volatile private var plain = Option.empty[Set[Long]]
   @volatile private var listed = Option.empty[Long]
+
+  // Until the first commit of this run, the cuts are those that its start has found.
+  @volatile private var begun = Option.empty[Begun]
+  @volatile private var hasCommitted = false
 
   override def createAtomic(
       path: Path,
@@ -47,6 +56,8 @@ final class CommitsView(
         val entry = new String(bytes, UTF_8)
         if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
         latest = Some(epoch -> committer.commit(epoch, entry))
+        hasCommitted = true
+        committed()
         committer.pause()
       })
   }
@@ -57,8 +68,9 @@ final class CommitsView(
     }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
+    begun = committer.begin()
     // An earlier run may still commit the next epoch, which this run must also execute.
-    val known = committer.begin().map(begun => (latest.map(_._1) ++ Some(begun.committed)).max)
+    val known = begun.map(run => (latest.map(_._1) ++ Some(run.committed)).max)
     if (path != directory) files.list(path, filter)
     else {
       val others = files.list(path, (_: Path) => true)
@@ -92,12 +104,17 @@ final class CommitsView(
 
   override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
 
-  private def epochs(known: Option[Long]): Seq[Long] =
-    archive.cuts.epochs().filter(epoch => known.forall(epoch <= _))
+  private def epochs(known: Option[Long]): Seq[Long] = {
+    val atStart = begun.filterNot(_ => hasCommitted).flatMap(_.cutEpochs)
+    atStart.getOrElse(archive.cuts.epochs()).filter(epoch => known.forall(epoch <= _))
+  }
 
   private def entry(epoch: Long): Option[String] =
     latest.collect { case (`epoch`, text) => text }.orElse {
-      val inCut = if (plain.exists(_(epoch))) None else archive.cuts.head(epoch).map(_.commit)
+      val atStart = begun.flatMap(_.cut).filter(_.epoch == epoch)
+      val inCut =
+        if (plain.exists(_(epoch))) None
+        else atStart.orElse(archive.cuts.head(epoch)).map(_.commit)
       inCut.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
       inCut
     }

@@ -41,62 +41,82 @@ object FileManagers {
       hadoopConf: Configuration,
       onStart: OnStart
   ): CheckpointFileManager = {
-    val allSettings = CheckpointCuts.settingsIn(hadoopConf)
-    val settings = allSettings.objectStore
-    val store = SharedStores.around(BucketPath.parse(path.toString), settings)
+    val settings = CheckpointCuts.settingsIn(hadoopConf).objectStore
+    val bucket = SharedStores.around(BucketPath.parse(path.toString), settings)
+    val files = filesOf(path, StartReads.viewAround(bucket, path))
     def keep = CheckpointCuts.retention(hadoopConf)
     path.getName match {
       case CheckpointLogs.Offsets =>
         val location = path.getParent.toString
+        val store = StartReads.view(bucket, path.getParent)
         val log =
           new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
-        startOfRun(path.getParent, store, settings, keep).ofOffsets(log)
-      case _ if isSourceLog(path, new ObjectFileManager(path, store, () => (), Clock.System)) =>
+        startOfRun(path.getParent, bucket, settings, keep).ofOffsets(log)
+      case _ if isSourceLog(path, files) =>
+        val checkpoint = path.getParent.getParent
+        val store = StartReads.view(bucket, checkpoint)
         val log = new ObjectLog(path, store, Clock.System, (_, _) => ())
-        startOfRun(path.getParent.getParent, store, settings, keep).ofSource(path, log)
+        startOfRun(checkpoint, bucket, settings, keep).ofSource(path, log)
       case CheckpointLogs.Commits =>
-        val files = new ObjectFileManager(path, store, () => (), Clock.System)
-        val (archive, logs) = CheckpointCuts.inBucket(path.getParent, settings, keep)
-        val committer = new SparkCommitter(path.getParent.toString, archive, logs)
-        new CommitsView(path, files, archive, committer)
+        val checkpoint = path.getParent
+        val entries = filesOf(path, StartReads.view(bucket, checkpoint))
+        val (archive, logs) = CheckpointCuts.inBucket(checkpoint, settings, keep)
+        val committer = new SparkCommitter(checkpoint.toString, archive, logs)
+        new CommitsView(path, entries, archive, committer, () => StartReads.end(checkpoint))
       case _ =>
-        def start(): Unit = {
-          SharedStores.probe(path, settings)
-          RecordedProvider.check(
-            path,
-            new ObjectFileManager(path, store, () => (), Clock.System),
-            allSettings
-          )
-          val (archive, _) = CheckpointCuts.inBucket(path, settings, keep)
-          val files = new ObjectFileManager(path, store, () => (), Clock.System)
-          val last = archive.cuts.last()
-          last.foreach { cut =>
-            QueryMetadata.check(path, cut.head, files)
-            LastOffsets.check(path, cut.head, files)
-          }
-          onStart(path, allSettings)
-          if (last.isEmpty) UnfinishedOperations.checkWithoutCut(path, files)
-        }
-        new ObjectFileManager(path, store, () => start(), Clock.System)
+        val store = StartReads.viewAround(bucket, path)
+        val start = () => check(path, bucket, CheckpointCuts.settingsIn(hadoopConf), onStart)
+        new ObjectFileManager(path, store, start, Clock.System)
     }
   }
 
+  /** Checks a checkpoint before a query starts. */
+  private def check(
+      checkpoint: Path,
+      bucket: ObjectStore,
+      settings: Settings,
+      onStart: OnStart
+  ): Unit = {
+    SharedStores.probe(checkpoint, settings.objectStore)
+    val ahead = StartReads.beforeRun(bucket, checkpoint)
+    val (early, files) = (filesOf(checkpoint, ahead), filesOf(checkpoint, bucket))
+    RecordedProvider.check(checkpoint, early, settings)
+    val last = StartReads.lastCut(CheckpointCuts.archiveIn(ahead, checkpoint))
+    last.foreach { cut =>
+      QueryMetadata.check(checkpoint, cut.head, early)
+      // The log was listed concurrently with the cuts, and a running query may have committed.
+      if (!LastOffsets.reaches(cut.head, checkpoint, early))
+        LastOffsets.check(checkpoint, cut.head, files)
+    }
+    onStart(checkpoint, settings)
+    if (last.isEmpty) UnfinishedOperations.checkWithoutCut(checkpoint, files)
+  }
+
+  private def filesOf(path: Path, store: ObjectStore): ObjectFileManager =
+    new ObjectFileManager(path, store, () => (), Clock.System)
+
   private def startOfRun(
       checkpoint: Path,
-      store: ObjectStore,
+      bucket: ObjectStore,
       settings: ObjectStoreSettings,
       keep: => CutRetention
   ): StartOfRun = {
     val (archive, logs) = CheckpointCuts.inBucket(checkpoint, settings, keep)
     val committer = new SparkCommitter(checkpoint.toString, archive, logs)
     val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
-    val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
     def prepare(begun: Begun): Unit = {
       StartSweep.run(archive, begun)
-      LeftoverScan.start(store, checkpoint, DriverCuts.of(checkpoint.toString).isEmpty)
+      LeftoverScan.start(bucket, checkpoint, DriverCuts.of(checkpoint.toString).isEmpty)
       ()
     }
-    new StartOfRun(committer, offsets, files, prepare, Clock.System)
+    new StartOfRun(
+      committer,
+      offsets,
+      filesOf(offsets, StartReads.view(bucket, checkpoint)),
+      prepare,
+      Clock.System,
+      () => StartReads.fill(bucket, checkpoint)
+    )
   }
 
   /**

@@ -14,29 +14,35 @@ import io.cleancut.coordinator.state.Begun
 
 /**
  * The actions of a run before Spark reads the logs of its query, in the query's thread: it takes
- * ownership, and plans the epoch that no other run may plan any longer.
+ * ownership, plans the epoch that no other run may plan any longer, and reads ahead what Spark
+ * reads next.
  *
  * @param offsets
  *   `<checkpointLocation>/offsets`, and its file manager
  * @param prepare
  *   further preparations
+ * @param readAhead
+ *   reads the logs ahead
  */
 final class StartOfRun(
     committer: QueryCommitter,
     offsets: Path,
     files: CheckpointFileManager,
     prepare: Begun => Unit,
-    clock: Clock
+    clock: Clock,
+    readAhead: () => Unit = () => ()
 ) {
 
   /**
    * Has no effect in threads that do not belong to a query, and for a run that was already started.
    */
   private def run(): Unit = committer.atStart(CheckpointLogs.Offsets) { begun =>
+    // An earlier run may add an entry until that epoch is planned here.
+    if (begun.isAlone) readAhead()
     prepare(begun)
     UnfinishedOperations.check(begun, offsets, files)
     DrainPlan.write(begun, offsets, files, clock)
-    ()
+    if (!begun.isAlone) readAhead()
   }
 
   /** Wraps the offset log. */

@@ -13,7 +13,8 @@ import io.cleancut.base.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.cutstore.gc.CutRetention
-import io.cleancut.objectstore.{BucketPath, RootedStore}
+import io.cleancut.format.StoreLayout
+import io.cleancut.objectstore.{BucketPath, ObjectStore, RootedStore}
 import io.cleancut.objectstore.hadoop.HadoopStore
 
 /** Opens the cuts and the logs of a checkpoint location, without a run. */
@@ -31,6 +32,12 @@ object CheckpointCuts {
     val below = new RootedStore(SharedStores.ofCheckpoint(path, settings), path.prefix)
     val root = SharedStores.rootInBucket(checkpoint, settings).get
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
+  }
+
+  /** The cuts of a location, as a store of all objects in its bucket returns them. */
+  def archiveIn(bucket: ObjectStore, checkpoint: Path): CutArchive = {
+    val prefix = BucketPath.parse(checkpoint.toString).prefix
+    new CutArchive(new RootedStore(bucket, s"$prefix${StoreLayout.RootName}/"), Clock.System)
   }
 
   /** The cuts and logs of a location on a Hadoop file system, whether or not it has cuts. */

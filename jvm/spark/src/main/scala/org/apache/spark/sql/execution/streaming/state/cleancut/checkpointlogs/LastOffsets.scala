@@ -28,6 +28,13 @@ object LastOffsets {
     }
   }
 
+  /** Whether the log has an entry of the epoch of the last cut, or a later one. */
+  private[cleancut] def reaches(
+      last: Cut,
+      checkpoint: Path,
+      files: CheckpointFileManager
+  ): Boolean = epochIn(checkpoint, files).exists(_ >= last.epoch)
+
   /**
    * Writes deleted entries again from the cuts, including entries of the commit log if it has
    * separate files.

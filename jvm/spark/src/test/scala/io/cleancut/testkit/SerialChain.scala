@@ -1,6 +1,4 @@
-package io.cleancut.s3a
-
-import io.cleancut.testkit.TimedRequest
+package io.cleancut.testkit
 
 /**
  * The longest serial chain of requests: the largest number of requests each of which began after
