@@ -167,10 +167,12 @@ class FrameGroups:
             firsts = [batch.keys[begin] for begin, _ in bounds]
             self._lookahead.announce(firsts[1:] if firsts[0] == key else firsts)
             for first, (begin, end) in zip(firsts, bounds, strict=True):
-                if pieces and first != key:
-                    yield key, self._frame(pieces)
-                    pieces, count = [], 0
-                key = first
+                # A group has the key of its first row. Later ones may differ: 0.0 equals -0.0.
+                if first != key:
+                    if pieces:
+                        yield key, self._frame(pieces)
+                        pieces, count = [], 0
+                    key = first
                 while begin < end:
                     taken = min(end - begin, max(1, limit - count))
                     pieces.append((batch, begin, begin + taken))
