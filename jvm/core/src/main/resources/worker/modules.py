@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from importlib.abc import InspectLoader, MetaPathFinder
+from pathlib import Path
 
 
 class Texts(MetaPathFinder, InspectLoader):
@@ -34,8 +35,12 @@ class Texts(MetaPathFinder, InspectLoader):
 
     def get_code(self, fullname):
         """Compiles a module."""
+        import pyspark
+
+        # PySpark leaves its own files out of the traceback of a user's error.
+        directory = Path(pyspark.__file__).parent / "cleancut" / "worker"
         name = fullname.removeprefix(f"{self._package}.")
-        return compile(self._texts[fullname], f"cleancut/worker/{name}.py", "exec")
+        return compile(self._texts[fullname], str(directory / f"{name}.py"), "exec")
 
 
 def install(package, texts):
