@@ -74,7 +74,7 @@ def planned(operation: str, location: str) -> Plan:
     if operation == "convert":
         return cleancut.convert(location)
     if operation == "rescale":
-        return cleancut.rescale(location, 5)
+        return cleancut.rescale(location, 5, rewrite=True)
     if operation == "double":
         return cleancut.rescale(location, 2 * PARTITIONS)
     if operation == "rollback":

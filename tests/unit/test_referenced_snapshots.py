@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +77,18 @@ class RescaledFiles(CutFiles):
     def rescale(self, partitions: int) -> list[Stored]:
         """Repartitions the state by reference, or repeats the current partitioning."""
         before, self.partitions = self.partitions, partitions
+        shared = gcd(before, partitions)
         frames = []
         for at in range(partitions):
-            froms = range(at, before, partitions) if before > partitions else [at % before]
+            froms = range(at % shared, before, shared)
             keys = {"default": [[0], [1]]}
-            spread = {"partitions": partitions, "sourcePartitions": before, "keys": keys}
+            spread = {"partitions": partitions, "sourcePartitions": shared, "keys": keys}
             frames.append(
                 referring(
                     self.epoch + 1,
                     [self.chains[source] for source in froms],
                     partition=at,
-                    spread=spread if partitions > before else None,
+                    spread=spread if partitions > shared else None,
                 )
             )
         chains = [*self.chains.values()]
@@ -129,7 +131,7 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
 
 def ways(rescaled: RescaledFiles) -> Iterator[Checkpoint]:
     """Yields the state by reference: immediately, after an epoch, and after more rescaled."""
-    for partitions in (4, 1, 3):
+    for partitions in (4, 6, 5, 1, 3):
         rescaled.rescale(partitions)
         yield Checkpoint(rescaled.location)
         rescaled.put([])
@@ -152,9 +154,24 @@ def test_all_rows_are_present_for_any_references(rescaled: RescaledFiles) -> Non
         assert there.verify().ok, there.verify()
 
 
+@pytest.mark.parametrize("before", range(1, 10))
+def test_the_partitions_have_their_rows_at_any_ratio(files: CheckpointFiles, before: int) -> None:
+    rescaled = RescaledFiles(files)
+    rescaled.put(PEOPLE[:25])
+    for partitions in range(1, 10):
+        rescaled.rescale(before)
+        rescaled.bases()
+        rescaled.put(PEOPLE[25:])
+        rescaled.rescale(partitions)
+        table = Checkpoint(rescaled.location).state(0).select(["partition", "key"]).to_pylist()
+        expected = [(place(change, partitions), n) for n, change in enumerate(PEOPLE, start=1)]
+        assert sorted((row["partition"], row["key"]["id"]) for row in table) == sorted(expected)
+        rescaled.bases()
+
+
 def test_a_key_is_found_in_any_partition(rescaled: RescaledFiles) -> None:
     rescaled.rescale(6)
-    rescaled.rescale(3)
+    rescaled.rescale(4)
     rescaled.put(MORE)
     there = Checkpoint(rescaled.location)
     by_id = {row["key"]["id"]: row for row in rows(there.state(0))}

@@ -30,6 +30,8 @@ OF_THREE, OF_FOUR = CHAINS[3]
 # Of 16 people, those in partition 3 of 5 by Spark's hash of id and name.
 PEOPLE = [put(number, f"person-{number}", number, number / 2) for number in range(1, 17)]
 OURS = [PEOPLE[number - 1] for number in (3, 4, 6, 10)]
+# The same people in partitions 0 and 1 of 2.
+EVEN, ODD = (3, 2, 5, 8, 9, 11, 13), (4, 1, 6, 7, 10, 12, 14, 15, 16)
 WHOLE_KEY = {"default": [[0], [1]]}
 BY_WHOLE_KEY = {"partitions": 5, "sourcePartitions": 1, "keys": WHOLE_KEY}
 
@@ -75,7 +77,7 @@ def followed(
 
 def checkpoints() -> list[CheckpointCase]:
     """Returns all cases; the name is that of the file."""
-    return [*_sound(), *_of_some_rows(), *_damaged()]
+    return [*_sound(), *_of_some_rows(), *_damaged(), *_misplaced_keys()]
 
 
 def _sound() -> Iterator[CheckpointCase]:
@@ -109,6 +111,18 @@ def _people() -> tuple[dict[str, bytes], list[Stored]]:
     return {name: parts.joined()}, stored
 
 
+def _halves(*more: Change) -> tuple[dict[str, bytes], list[list[Stored]]]:
+    """Returns the people in two partitions, each with a delta; the second also has more changes."""
+    halves = [[PEOPLE[n - 1] for n in half] for half in (EVEN, ODD)]
+    bases = [base_of(4, half[1:], partition=at) for at, half in enumerate(halves)]
+    changes = [[halves[0][0]], [halves[1][0], put(10, "person-10", 10, 5.0), *more]]
+    keys = [len(halves[0]), len(halves[1])]
+    deltas = [delta_of(5, changes[at], keys[at], partition=at) for at in range(2)]
+    made = [write_segment(3 + at, frames, number=7) for at, frames in enumerate([bases, deltas])]
+    objects = {name: parts.joined() for name, parts, _ in made}
+    return objects, [list(chain) for chain in zip(*(stored for _, _, stored in made), strict=True)]
+
+
 def _of_some_rows() -> Iterator[CheckpointCase]:
     segment, people = _people()
     objects, chains = act(referring(ACT + 1, [people], spread=BY_WHOLE_KEY))
@@ -126,6 +140,14 @@ def _of_some_rows() -> Iterator[CheckpointCase]:
         "A base that refers to that one: whose rows they are does not depend on who reads them.",
         objects | again,
         [Read(9, [*OURS, GRACE])],
+    )
+    segments, chains = _halves()
+    of_several, _ = act(referring(ACT + 1, chains, spread=BY_WHOLE_KEY))
+    yield CheckpointCase(
+        "refers-to-some-rows-of-several",
+        "A base of partition 3 of 5 that has rows of both stores of a state of two partitions.",
+        segments | of_several,
+        [Read(6, OURS)],
     )
     left_out, _ = act(referring(ACT + 1, [people], spread=BY_WHOLE_KEY | {"keys": {}}))
     yield CheckpointCase(
@@ -184,6 +206,9 @@ def _damaged() -> Iterator[CheckpointCase]:
         "columns-that-are-none": BY_WHOLE_KEY | {"keys": {"default": [["id"]]}},
     }.items():
         yield crafted(f"by-{name}", "The rows of the base are unknown.", spread=spread)
+
+
+def _misplaced_keys() -> Iterator[CheckpointCase]:
     segment, people = _people()
     # The source of partition 3 of 10 has only rows of partitions 3 and 8.
     spread = BY_WHOLE_KEY | {"partitions": 10, "sourcePartitions": 5}
@@ -192,6 +217,14 @@ def _damaged() -> Iterator[CheckpointCase]:
         "refers-to-rows-of-no-partition",
         "A source has a row that belongs to no partition which refers to it.",
         segment | objects,
+        [Read(6, error=CORRUPTED)],
+    )
+    segments, chains = _halves(OURS[0])
+    objects, _ = act(referring(ACT + 1, chains, spread=BY_WHOLE_KEY))
+    yield CheckpointCase(
+        "refers-to-a-key-that-another-changes",
+        "A delta of one of its sources puts a key of another one. All checksums hold.",
+        segments | objects,
         [Read(6, error=CORRUPTED)],
     )
     name, parts, stored = write_segment(4, [base_of(5, PEOPLE[:1], partition=1)], number=8)

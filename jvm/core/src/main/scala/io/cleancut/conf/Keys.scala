@@ -135,10 +135,10 @@ object Keys {
     doc = "The number of state partitions. auto keeps the number in the checkpoint; a new query " +
       "uses spark.sql.shuffle.partitions. If the checkpoint has another number, the query is " +
       "rescaled at its start by a separate epoch. It takes as long as reading and writing the " +
-      "state, or about a second with cuts and a multiple or divisor of the current number. The " +
-      "provider of the state does not matter. If a rescale is not possible yet, because an " +
-      "uncommitted epoch exists, a warning is logged and the next start rescales. It is not " +
-      "supported for queries that write to Spark's file sink: use cleancut.rescale with file_sink.",
+      "state, or about a second with cuts and most ratios to the current number. The provider of " +
+      "the state does not matter. If a rescale is not possible yet, because an uncommitted epoch " +
+      "exists, a warning is logged and the next start rescales. It is not supported for queries " +
+      "that write to Spark's file sink: use cleancut.rescale with file_sink.",
     default = None,
     KeyType.textOrAuto(
       "partitions",

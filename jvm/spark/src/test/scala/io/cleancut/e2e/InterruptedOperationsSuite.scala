@@ -332,9 +332,10 @@ private object InterruptedOperationsSuite {
     Operation("convert to Cleancut", _.isSparks, (_, _) => OfflineOperation.ToCleancut)
 
   val Operations: Seq[Operation] = Seq(
-    Operation("rescale to more", _ => true, (_, _) => OfflineOperation.rescale(5)),
-    Operation("rescale to fewer", _ => true, (_, _) => OfflineOperation.rescale(2)),
+    Operation("rescale to more", _ => true, (_, _) => rewritten(5)),
+    Operation("rescale to fewer", _ => true, (_, _) => rewritten(2)),
     Operation("rescale to a multiple", _.isWithCuts, (_, _) => OfflineOperation.rescale(6)),
+    Operation("rescale by reference", _.isWithCuts, (_, _) => OfflineOperation.rescale(5)),
     Operation("rollback", _ => true, (_, _) => OfflineOperation.rollback(OfflineSource.Epoch(0L))),
     Operation("edit", _ => true, edit(_, _)),
     ToCleancut,
@@ -344,6 +345,9 @@ private object InterruptedOperationsSuite {
       (_, _) => OfflineOperation.ToRocksDb
     )
   )
+
+  private def rewritten(partitions: Int) =
+    OfflineOperation.rescale(partitions).copy(isRewrite = true)
 
   private def edit(session: classic.SparkSession, location: String): OfflineOperation = {
     val rows = OfflineOperation.state(session, location, Counted)

@@ -14,8 +14,9 @@ import io.cleancut.format.{Chains, CutLayout, FrameKind, PackedChain, PackedFram
  * The rows that a base takes from its sources: those of its partition, for a number of partitions.
  *
  * @param sourcePartitions
- *   number of partitions of the sources' state; divides `partitions`. Each row of a source belongs
- *   to a partition with the same remainder, otherwise no store would contain it
+ *   greatest common divisor of `partitions` and the number of partitions of the sources' state.
+ *   Each row of a source belongs to a partition with the same remainder, otherwise no store would
+ *   contain it
  * @param keys
  *   partitioning columns of the keys by family name, each as a path: its index in the key, then in
  *   the nested row, and so on. Families that are not listed are left out
@@ -29,6 +30,9 @@ final case class Spread(
   /** Whether the source of one partition may have a row of another partition. */
   def shareSource(one: Int, other: Int): Boolean =
     one % sourcePartitions == other % sourcePartitions
+
+  /** How often a row of the sources is read: by each store that has the source. */
+  def reads: Int = partitions / sourcePartitions
 
   private[format] def write(node: ObjectNode): Unit = {
     node.put("partitions", partitions)
@@ -90,6 +94,14 @@ object Spread {
  * A base without rows that references chains of other stores. See `docs/FORMAT.md`, "Reference".
  */
 object ReferringBase {
+
+  /** Number of bytes for [[isBegunBy]]. */
+  val HeadBytes: Int = 8
+
+  /** Whether a frame with these first bytes is such a base. */
+  def isBegunBy(head: Array[Byte]): Boolean = head(KindAt) == FrameKind.ReferenceCode
+
+  private val KindAt = 6
 
   /** zstd level; there is little to compress. */
   private val CompressionLevel = 1

@@ -227,7 +227,15 @@ final case class OfflineOperation(
   /** The references to use if no row has to be copied. */
   private def reference(from: OfflinePlace, query: StoredQuery): Option[StateReference] = {
     val isInPlace = from.isWithCuts && other.isEmpty && edit.isEmpty && providerClass.isEmpty
-    if (isInPlace && !isRewrite) StateReference.of(query, partitions) else None
+    if (isInPlace && !isRewrite) StateReference.of(query, partitions, readsOf(from, query))
+    else None
+  }
+
+  /** How often the rows of the state are read if all stores are loaded. */
+  private def readsOf(from: OfflinePlace, query: StoredQuery): Long = {
+    val archive = from.cuts.get._1
+    val stored = query.cut.orElse(archive.cuts.open(query.epoch))
+    stored.filter(_.head.referred.nonEmpty).fold(1L)(cut => new StateReads(archive).of(cut.whole))
   }
 
   /** Runs an action. The logs may contain an epoch whose state the provider has deleted. */

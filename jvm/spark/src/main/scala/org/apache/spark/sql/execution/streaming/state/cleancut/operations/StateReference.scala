@@ -19,8 +19,8 @@ import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest, Referr
  * begins with a base that references the frames of the earlier epoch's stores.
  *
  * @param spreads
- *   filter of an operator's store, by store index, if a partition has only some rows of its single
- *   source; None if it has all rows of its sources
+ *   filter of an operator's store, by store index, if a partition has only some rows of its
+ *   sources; None if it has all of them
  */
 final private[operations] class StateReference private (
     query: StoredQuery,
@@ -81,8 +81,11 @@ final private[operations] class StateReference private (
 
   private def sourcesOf(operator: StoredOperator, partition: Int): Seq[Int] =
     if (!operator.isSpread) Seq(0)
-    else if (partitions >= query.partitions) Seq(partition % query.partitions)
-    else partition until query.partitions by partitions
+    else {
+      // A key is in partitions with the same remainder before and after.
+      val shared = sharedBy(query.partitions, partitions)
+      partition % shared until query.partitions by shared
+    }
 
   /** Reads the bases back from their segments. */
   private def check(archive: CutArchive, placed: Seq[StoreCut], made: Seq[Made]): Unit = {
@@ -119,17 +122,33 @@ final private[operations] class StateReference private (
 
 private[operations] object StateReference {
 
-  /** None if rows have to be copied. */
-  def of(query: StoredQuery, partitions: Option[Int]): Option[StateReference] = {
+  /**
+   * Limit of how often the rows of the state are read until its stores have their own snapshots, if
+   * the partitions are neither multiplied nor divided. A task then reads up to this many times what
+   * it keeps. With multiples and divisors a task reads no more than the sources of its store.
+   */
+  private val MaxReads = 8L
+
+  /**
+   * None if rows have to be copied.
+   *
+   * @param readsBefore
+   *   how often the rows of the state are read before the operation, see [[StateReads]]
+   */
+  def of(
+      query: StoredQuery,
+      partitions: Option[Int],
+      readsBefore: => Long
+  ): Option[StateReference] = {
     val (before, after) = (query.partitions, partitions.getOrElse(query.partitions))
-    if (after == before) Some(new StateReference(query, after, Map.empty))
-    else if (before % after == 0) Some(new StateReference(query, after, Map.empty))
-    else if (after % before != 0) None
+    val shared = sharedBy(before, after)
+    if (after == shared) Some(new StateReference(query, after, Map.empty))
+    else if (before != shared && after / shared > MaxReads / readsBefore) None
     else {
       val spreads = for {
         operator <- query.operators if operator.isSpread
         index <- operator.stores.indices
-      } yield spreadOf(operator, operator.stores(index), after, before)
+      } yield spreadOf(operator, operator.stores(index), after, shared)
         .map((operator.id, index) -> _)
       Option.when(spreads.forall(_.isDefined)) {
         new StateReference(query, after, spreads.flatten.toMap)
@@ -137,16 +156,19 @@ private[operations] object StateReference {
     }
   }
 
+  /** The greatest common divisor of two numbers of partitions. */
+  private def sharedBy(before: Int, after: Int): Int = BigInt(before).gcd(after).toInt
+
   private def spreadOf(
       operator: StoredOperator,
       store: StoredStore,
       partitions: Int,
-      sourcePartitions: Int
+      sharedPartitions: Int
   ): Option[Spread] = {
     val keys = store.families.map { family =>
       PartitionOfKey.columnsOf(operator, store, family).map(family.name -> _)
     }
-    Option.when(keys.forall(_.isDefined))(Spread(partitions, sourcePartitions, keys.flatten.toMap))
+    Option.when(keys.forall(_.isDefined))(Spread(partitions, sharedPartitions, keys.flatten.toMap))
   }
 
   private def newVersion(number: Long) =
