@@ -22,7 +22,8 @@ import io.cleancut.bench.stores.CompareStores
  * before the measurement). Options of `scale`: `partitions=25,1000,10000` (with four stores each),
  * `delay=0,50` (milliseconds per request), `chain=6,41` (deltas between bases), `format=1` (Spark's
  * checkpoint format), `inflight=0,1` (in-flight rows). Options of `operations`:
- * `partitions=24,2400,10000` (with four stores each). Options of `grown`: `partitions=40`,
+ * `partitions=24,2400,10000` (with four stores each). Options of `rewrite`: `operation=reference`
+ * (only operations whose figure contains the text). Options of `grown`: `partitions=40`,
  * `fills=100` (epochs before the measurement). Options of `watching`: `partitions=4,40`; its turns
  * are pairs. Options of `sequence`: `events=1000000`, `keys=10,1000`. Options of `capture`:
  * [[CompareCapture.Options]].
@@ -89,8 +90,10 @@ object Bench {
           numbers("format", "1").head,
           numbers("inflight", "0,1").map(_ == 1)
         )
-      case "capture"    => CompareCapture.run(CompareCapture.Options.parse(options))
-      case "rewrite"    => CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3))
+      case "capture" => CompareCapture.run(CompareCapture.Options.parse(options))
+      case "rewrite" =>
+        val operation = options.getOrElse("operation", "")
+        CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3), operation)
       case "operations" =>
         CompareOperations.run(list("partitions", "24,2400,10000").map(_.toInt), turns.getOrElse(3))
       case "grown" =>

@@ -18,28 +18,29 @@ object CompareRewrites {
       "first epoch"
     )
 
-  def run(keys: Seq[Int], turns: Int): Unit = {
+  /** @param text selects the operations whose figure contains it */
+  def run(keys: Seq[Int], turns: Int, text: String): Unit = {
     println("\n### Rewritten state\n")
     println(Figures.table(header, Nil))
-    keys.foreach(rows(_, turns).foreach(row => println(Figures.row(row))))
+    keys.foreach(rows(_, turns, text).foreach(row => println(Figures.row(row))))
   }
 
-  private def rows(keys: Int, turns: Int): Seq[Seq[String]] = {
+  private def rows(keys: Int, turns: Int, text: String): Seq[Seq[String]] = {
     val durations = ChildJvm
-      .run(RewriteBench, Seq(keys, turns).map(_.toString))
+      .run(RewriteBench, Seq(keys.toString, turns.toString, text))
       .collect { case Array(operation, _, ns) => operation -> ns.toLong }
       .groupMap(_._1)(_._2)
       .map { case (operation, all) => operation -> Figures.median(all) }
-    val sparks = durations(RewriteBench.SparksOwn.name)
-    RewriteBench.Operations.map { operation =>
-      val ns = durations(operation.name)
+    val sparks = durations.get(RewriteBench.SparksOwn.figure)
+    RewriteBench.named(text).map { operation =>
+      val ns = durations(operation.figure)
       Seq(
         operation.name,
         keys.toString,
-        s"${RewriteBench.Before} to ${operation.partitions}",
+        s"${operation.before} to ${operation.partitions}",
         f"${ns / 1e9}%.1f s",
         f"${keys * 1e9 / ns}%.0f",
-        Figures.ratio(ns, sparks),
+        sparks.fold("")(Figures.ratio(ns, _)),
         durations.get(operation.next).fold("")(next => f"${next / 1e9}%.1f s")
       )
     }

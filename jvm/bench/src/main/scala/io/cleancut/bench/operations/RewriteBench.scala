@@ -23,7 +23,7 @@ import io.cleancut.bench.queries.QueryBench
  * cuts commit its epochs, the query then runs an epoch with a hundredth of the keys. Prints one
  * line `operation<TAB>turn<TAB>nanoseconds` for each operation and for each epoch.
  *
- * Arguments: keys, turns.
+ * Arguments: keys, turns, and a text: only operations whose figure contains it.
  */
 object RewriteBench {
 
@@ -31,32 +31,52 @@ object RewriteBench {
   final val Before = QueryBench.Partitions
   final val After = 6
 
-  /** Partitions of a rescale that need not copy rows. */
+  /** Partitions of a rescale to a multiple. */
   final val Multiple = 8
 
   /**
+   * @param name
+   *   name without the partitions
    * @param partitions
    *   partitions after the operation
    * @param hasCuts
    *   whether cuts commit the epochs of its query
+   * @param before
+   *   partitions before the operation
    */
   sealed abstract class Operation(
       val name: String,
       val partitions: Int,
-      val hasCuts: Boolean = false
+      val hasCuts: Boolean = false,
+      val before: Int = Before
   ) {
 
+    /** Figure of the operation. */
+    def figure: String = s"$name, $before to $partitions"
+
     /** Figure of the epoch after the operation. */
-    def next: String = s"$name: first epoch"
+    def next: String = s"$figure: first epoch"
   }
   case object Adopt extends Operation("adopt", Before)
   case object RescaleRocks extends Operation("rescale, RocksDB", After)
   case object RescaleCleancut extends Operation("rescale, Cleancut", After)
   case object SparksOwn extends Operation("Spark's repartition, RocksDB", After)
   case object Rewritten extends Operation("rescale, cuts, rewritten", Multiple, hasCuts = true)
-  case object Referring extends Operation("rescale, cuts, by reference", Multiple, hasCuts = true)
-  def Operations: Seq[Operation] =
-    Seq(Adopt, RescaleRocks, RescaleCleancut, SparksOwn, Rewritten, Referring)
+  final case class Referring(from: Int, to: Int)
+      extends Operation("rescale, cuts, by reference", to, hasCuts = true, from)
+  def Operations: Seq[Operation] = Seq(
+    Adopt,
+    RescaleRocks,
+    RescaleCleancut,
+    SparksOwn,
+    Rewritten,
+    Referring(Before, Multiple),
+    Referring(Before, After),
+    Referring(Multiple, 5)
+  )
+
+  /** The operations whose figure contains a text. */
+  def named(text: String): Seq[Operation] = Operations.filter(_.figure.contains(text))
 
   // Keys that are not consecutive, as in real queries.
   private val Scatter = 2654435761L
@@ -69,7 +89,7 @@ object RewriteBench {
   def main(args: Array[String]): Unit = {
     val spark = QueryBench.session()
     val directory = Files.createTempDirectory("cleancut-bench")
-    try new RewriteBench(spark, directory, args(0).toLong).run(turns = args(1).toInt)
+    try new RewriteBench(spark, directory, args(0).toLong, named(args(2))).run(args(1).toInt)
     finally {
       spark.stop()
       Directories.deleteBelow(directory)
@@ -78,13 +98,19 @@ object RewriteBench {
   }
 }
 
-final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
+final class RewriteBench(
+    spark: SparkSession,
+    place: Path,
+    keys: Long,
+    operations: Seq[RewriteBench.Operation]
+) {
   import RewriteBench._
 
   private val rocks = Provider.RocksForQueries.head
   private val source = place.resolve("rocks")
   private val adopted = place.resolve("adopted")
   private val withCuts = place.resolve("cuts")
+  private val multiplied = place.resolve("multiplied")
   private val input = place.resolve("input").toString
 
   def run(turns: Int): Unit = {
@@ -92,19 +118,18 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     copy(source, adopted)
     perform(Adopt, adopted)
     cut(adopted, withCuts)
+    copy(withCuts, multiplied)
+    perform(Rewritten, multiplied)
     // Input of the next epoch.
     write(Math.max(keys / 100, 1), files = 1)
     // In the first turn the JVM has not compiled the code yet, which matters little with many keys.
     for (
       turn <- (if (keys > Many) 0 else -1) until turns;
-      (operation, number) <- Operations.zipWithIndex
+      (operation, number) <- operations.zipWithIndex
     ) {
       // A separate copy: background work of a query may still be running later.
       val at = place.resolve(s"copy-${turn + 1}-$number")
-      copy(
-        if (operation.hasCuts) withCuts else if (operation == RescaleCleancut) adopted else source,
-        at
-      )
+      copy(sourceOf(operation), at)
       val start = System.nanoTime()
       perform(operation, at)
       val ns = System.nanoTime() - start
@@ -112,21 +137,28 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
       val next = Option.when(operation.hasCuts)(nextEpochNs(at))
       Directories.deleteBelow(at)
       if (turn >= 0) {
-        println(s"${operation.name}\t$turn\t$ns")
+        println(s"${operation.figure}\t$turn\t$ns")
         next.foreach(ns => println(s"${operation.next}\t$turn\t$ns"))
       }
     }
   }
+
+  private def sourceOf(operation: Operation): Path =
+    if (operation.before == Multiple) multiplied
+    else if (operation.hasCuts) withCuts
+    else if (operation == RescaleCleancut) adopted
+    else source
 
   private def perform(operation: Operation, at: Path): Unit = {
     val location = at.toString
     operation match {
       case Adopt =>
         OfflineOperation.ToCleancut.run(configured, location): Unit
-      case RescaleRocks | RescaleCleancut | Rewritten | Referring =>
-        val rewrite = operation != Referring
-        val rescale = OfflineOperation.rescale(operation.partitions).copy(isRewrite = rewrite)
-        rescale.run(configured, location): Unit
+      case RescaleRocks | RescaleCleancut | Rewritten =>
+        val rescale = OfflineOperation.rescale(operation.partitions)
+        rescale.copy(isRewrite = true).run(configured, location): Unit
+      case Referring(_, partitions) =>
+        OfflineOperation.rescale(partitions).run(configured, location): Unit
       case SparksOwn =>
         new OfflineStateRepartitionRunner(session(rocks), location, After).run(): Unit
     }
