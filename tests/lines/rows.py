@@ -45,6 +45,8 @@ _IN_PYTHON = (
     "spark/test_python_in_flight.py::test_a_worker_returns_rows_of_a_slow_key_when_it_is_cut"
 )
 
+_IN_LOOP = "spark/test_python_loop.py::test_functions_see_and_return_the_same_as_in_pysparks_loop"
+
 
 def _of(test: str, *parameters: str) -> list[str]:
     return [f"{test}[{parameter}]" for parameter in parameters]
@@ -229,6 +231,15 @@ TABLE: dict[str, Sequence[Row]] = {
                 "::test_families_of_a_checkpoint_with_cuts_are_those_of_one_without",
                 "transform-*",
             ),
+        ),
+        Row(
+            "Cleancut's loop over groups of pandas functions, compared with PySpark's",
+            _of(_IN_LOOP, "frames-EventTime-7", "groups-EventTime-10000"),
+        ),
+        Row(
+            "Cleancut's loop over groups of `transformWithState` in PySpark, row by row",
+            _of(_IN_LOOP, "rows-EventTime-10000"),
+            ROWS_OF_PROCESSORS,
         ),
         Row("Real-time mode with stateful operators", ["RealTimeModeSuite"], REAL_TIME),
     ],

@@ -17,6 +17,7 @@ from tests.support.failing_functions import (
     Failing,
     grouped,
 )
+from tests.support.lines import ROWS_OF_PROCESSORS
 from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.spark
 ACCELERATE = "spark.sql.streaming.stateStore.cleancut.acceleratePython"
 CASES = {
     f"{form}-{point}": (form, point)
-    for form in ("rows", "frames", "groups")
+    for form in (("rows",) if ROWS_OF_PROCESSORS.is_here else ()) + ("frames", "groups")
     for point in (GROUPED_POINTS if form == "groups" else POINTS)
 }
 USUALLY = {"rows-result", "rows-wrong value", "frames-wrong columns", "groups-rows"}

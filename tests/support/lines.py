@@ -46,3 +46,5 @@ REAL_TIME = Ability("4.3")
 # Read by Spark from its RocksDB provider; on 4.0 Spark also reads those of Cleancut.
 STATE_WITH_IDS = Ability("4.1")
 NAMED_SOURCES = Ability("4.2")
+# PySpark before fails to encode their keys.
+TIMERS_OF_STRUCTS = Ability("4.2")

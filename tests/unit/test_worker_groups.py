@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.conversion import ArrowBatchTransformer
 
 from tests.support.worker_modules import worker_module
 
@@ -38,13 +38,12 @@ def _groups(form: str, batches: list[list[float]]) -> tuple[_Lookahead, list[tup
     if form == "rows":
         groups = worker_module("group_loop").RowGroups({**loop, "data": arrow}, lookahead)
         return lookahead, [(key, len(list(rows))) for key, rows in groups]
-    conf = SimpleNamespace(
-        timezone="UTC",
-        prefer_int_ext_dtype=False,
-        arrow_max_records_per_batch=10_000,
-        arrow_max_bytes_per_batch=_UNLIMITED,
-    )
-    loop |= {"batches": arrow, "runner_conf": conf}
+    loop |= {
+        "batches": arrow,
+        "arrow_max_records_per_batch": 10_000,
+        "arrow_max_bytes_per_batch": _UNLIMITED,
+        "to_pandas": lambda batch: ArrowBatchTransformer.to_pandas(batch, timezone="UTC"),
+    }
     groups = worker_module("group_frames").FrameGroups(loop, lookahead)
     return lookahead, [(key, sum(map(len, frames))) for key, frames in groups]
 

@@ -17,11 +17,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas.api.types import infer_dtype, is_object_dtype
-from pyspark.errors import PySparkTypeError, PySparkValueError
+from pyspark.errors import PySparkTypeError
 from pyspark.serializers import pickle_protocol
-from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
 from pyspark.sql.streaming.state import GroupState
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import _parse_datatype_json_string
 
 from .group_loop import SCALARS
 
@@ -46,10 +45,7 @@ class FrameBatch:
     """
 
     def __init__(self, batch, loop):
-        conf = loop["runner_conf"]
-        series = ArrowBatchTransformer.to_pandas(
-            batch, timezone=conf.timezone, prefer_int_ext_dtype=conf.prefer_int_ext_dtype
-        )
+        series = loop["to_pandas"](batch)
         self._all = pd.concat(series, axis=1)
         self._offsets = loop["value_offsets"]
         self.keys = list(zip(*(list(series[i]) for i in loop["key_offsets"]), strict=True))
@@ -64,7 +60,7 @@ class FrameBatch:
             columns.append(column)
         self.values = None
         if columns is not None:
-            self.values = _copy(columns, [names[i] for i in self._offsets])
+            self.values = copy_of_columns(columns, [names[i] for i in self._offsets])
             np.cumsum(self._nulls, out=self._nulls)
 
     def is_uniform(self, begin, end):
@@ -77,17 +73,18 @@ class FrameBatch:
 
     def slice(self, begin, end):
         """A DataFrame of rows, with a new index. Must be called once for each row."""
-        return _slice(self.values, begin, end)
+        return slice_of(self.values, begin, end)
 
 
-def _copy(columns, names):
+def copy_of_columns(columns, names):
     """A DataFrame that owns its memory; columns of Arrow are read-only."""
     frame = pd.concat(columns, axis=1).copy()
     frame.columns = pd.Index(names)
     return frame
 
 
-def _slice(frame, begin, end):
+def slice_of(frame, begin, end):
+    """A DataFrame of some rows, with a new index. Must be called once for each row."""
     part = frame.iloc[begin:end]
     part.index = pd.RangeIndex(end - begin)
     # The function may change its rows, which are in no other DataFrame.
@@ -141,11 +138,8 @@ class FrameGroups:
     def __init__(self, loop, lookahead):
         self._loop = loop
         self._lookahead = lookahead
-        conf = loop["runner_conf"]
-        self._max_rows = conf.arrow_max_records_per_batch
-        if self._max_rows <= 0:
-            self._max_rows = UNLIMITED
-        self._max_bytes = conf.arrow_max_bytes_per_batch
+        self._max_rows = loop["arrow_max_records_per_batch"]
+        self._max_bytes = loop["arrow_max_bytes_per_batch"]
         self._bytes = self._rows = 0
         # Whether the first slice was equal to PySpark's DataFrame.
         self._is_verified = None
@@ -198,7 +192,7 @@ class FrameGroups:
         frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         if self._is_verified is None:
             expected = self._inferred(pieces)
-            self._is_verified = _are_same(frame, expected)
+            self._is_verified = are_same(frame, expected)
             return expected
         return frame
 
@@ -212,7 +206,8 @@ def _bounds(keys):
     return list(itertools.pairwise(starts))
 
 
-def _are_same(frame, other):
+def are_same(frame, other):
+    """Whether two DataFrames have the same columns, types and values."""
     return (
         list(frame.columns) == list(other.columns)
         and list(frame.dtypes) == list(other.dtypes)
@@ -234,38 +229,37 @@ class FrameResults:
     """
 
     def __init__(self, loop):
-        self._conf = loop["runner_conf"]
-        self._type = loop["return_type"]
-        self._schema = loop["output_schema"]
+        self._convert = loop["convert"]
+        # Nested values can change after the function has returned them.
+        self._is_flat = loop["is_flat"]
         self._max_bytes = loop["arrow_max_bytes_per_batch"]
         self._max_rows = min(MAX_ROWS, loop["arrow_max_records_per_batch"])
         self._limit = min(FIRST_ROWS, self._max_rows)
-        # Nested values can change after the function has returned them.
-        self._is_flat = isinstance(self._type, StructType) and not any(
-            hasattr(field.dataType, "fields")
-            or hasattr(field.dataType, "elementType")
-            or hasattr(field.dataType, "keyType")
-            for field in self._type
-        )
         self._frames, self._rows = [], 0
 
-    def append(self, frame):
+    def batches(self, results):
+        """The record batches of all DataFrames.
+
+        Args:
+            results: an iterable of DataFrames for each call.
+        """
+        for result in results:
+            for frame in result:
+                yield from self._append(frame)
+        yield from self._take()
+
+    def _append(self, frame):
         """Adds a DataFrame, and returns the record batches to emit."""
-        if isinstance(self._type, StructType) and not isinstance(frame, pd.DataFrame):
-            raise PySparkValueError(
-                "Invalid return type. Please make sure that the UDF returns a "
-                "pandas.DataFrame when the specified return type is StructType."
-            )
-        if not self._is_flat or not len(frame):
-            return [*self.take(), self._convert(frame)]
+        if not self._is_flat or not isinstance(frame, pd.DataFrame) or not len(frame):
+            return [*self._take(), self._convert(frame)]
         batches = []
         if self._frames and not self._is_like(frame):
-            batches = self.take()
+            batches = self._take()
         self._frames.append(frame.copy())
         self._rows += len(frame)
-        return batches if self._rows < self._limit else [*batches, *self.take()]
+        return batches if self._rows < self._limit else [*batches, *self._take()]
 
-    def take(self):
+    def _take(self):
         """Returns the record batches of all DataFrames, and removes these."""
         frames, self._frames, self._rows = self._frames, [], 0
         if not frames:
@@ -295,17 +289,6 @@ class FrameResults:
             # The error of a single DataFrame is the one to report.
             return None
 
-    def _convert(self, frame):
-        return PandasToArrowConversion.convert(
-            [frame],
-            self._schema,
-            timezone=self._conf.timezone,
-            safecheck=self._conf.safecheck,
-            arrow_cast=True,
-            assign_cols_by_name=self._conf.assign_cols_by_name,
-            int_to_decimal_coercion_enabled=self._conf.int_to_decimal_coercion_enabled,
-        )
-
 
 class StateBatch:
     """One batch of the input of `applyInPandasWithState`."""
@@ -316,11 +299,11 @@ class StateBatch:
         self._keys, self._values = loop["key_offsets"], loop["value_offsets"]
         self._frame = None
         self.states = batch.column(batch.num_columns - 1).to_pylist()
-        if all(map(_has_one_type, self._data.columns)):
+        if all(map(has_one_type, self._data.columns)):
             series = to_pandas(self._data)
-            self._key_columns = [_scalars(series[i]) for i in self._keys]
+            self._key_columns = [scalars(series[i]) for i in self._keys]
             columns = [series[i] for i in self._values]
-            self._frame = _copy(columns, [column.name for column in columns])
+            self._frame = copy_of_columns(columns, [column.name for column in columns])
 
     @property
     def is_uniform(self):
@@ -335,10 +318,10 @@ class StateBatch:
     def slice(self, begin, rows):
         """The key, as sequences that PySpark accepts, and the values, as a DataFrame."""
         keys = [[column[begin]] for column in self._key_columns]
-        return keys, _slice(self._frame, begin, begin + rows)
+        return keys, slice_of(self._frame, begin, begin + rows)
 
 
-def _scalars(series):
+def scalars(series):
     """A sequence of the values that a Series returns."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbO":
         return series.to_numpy()
@@ -349,22 +332,12 @@ def _without_last(batch):
     return pa.schema([batch.schema.field(i) for i in range(batch.num_columns - 1)])
 
 
-def _has_one_type(column):
+def has_one_type(column):
     """Whether the type in pandas of each slice of the column is the same."""
     types, kind = pa.types, column.type
     if types.is_floating(kind) or types.is_timestamp(kind) or _has_plain_objects(kind):
         return True
     return (types.is_integer(kind) or types.is_boolean(kind)) and not column.null_count
-
-
-def _closure(function):
-    return dict(
-        zip(
-            function.__code__.co_freevars,
-            (cell.cell_contents for cell in function.__closure__),
-            strict=True,
-        )
-    )
 
 
 class StateReader:
@@ -373,12 +346,13 @@ class StateReader:
     The pickle of each state contains its schema as JSON, which is parsed once here.
 
     Args:
-        helpers: variables of PySpark's function.
+        schema: Spark's type of states.
+        pickler: PySpark's serializer of state values.
     """
 
-    def __init__(self, helpers):
-        self._schema = helpers["state_object_schema"]
-        self._pickler = helpers["pickle_ser"]
+    def __init__(self, schema, pickler):
+        self._schema = schema
+        self._pickler = pickler
         self._properties = {}
 
     def state(self, info):
@@ -427,9 +401,8 @@ class StateGroups:
 
     def __init__(self, loop):
         self._loop = loop
-        helpers = _closure(loop["gen_data_and_state"])
-        self._construct = StateReader(_closure(helpers["construct_state"])).state
-        self._to_pandas = helpers["to_pandas"]
+        self._construct = StateReader(loop["state_schema"], loop["pickler"]).state
+        self._to_pandas = loop["to_pandas"]
         self._is_verified = None
 
     def __iter__(self):
@@ -449,7 +422,7 @@ class StateGroups:
         keys, values = batch.slice(begin, rows)
         if self._is_verified is None:
             expected_keys, expected = batch.expected(begin, rows)
-            self._is_verified = _are_same(values, pd.concat(expected, axis=1)) and all(
+            self._is_verified = are_same(values, pd.concat(expected, axis=1)) and all(
                 type(ours[0]) is type(theirs[0])
                 for ours, theirs in zip(keys, expected_keys, strict=True)
             )
@@ -463,9 +436,9 @@ def with_state(loop):
     Args:
         loop: variables of PySpark's generator.
     """
-    apply, construct = Application(loop["apply_udf_to_group"]), loop["construct_record_batch"]
+    apply, construct = Application(loop), loop["construct_record_batch"]
     max_rows = loop["arrow_max_records_per_batch"]
-    frames, rows, states = [], 0, States(_closure(loop["construct_state_pdf"])["pickle_ser"])
+    frames, rows, states = [], 0, States(loop["pickler"])
     for state, group in itertools.groupby(StateGroups(loop), key=lambda pair: pair[1]):
         chunks = (chunk for chunk, _ in group)
         keys, values = next(chunks)
@@ -488,13 +461,13 @@ class Application:
     """Calls the function of `applyInPandasWithState` for groups.
 
     Args:
-        plain: PySpark's function for a group, whose values are lists of columns.
+        loop: `apply_udf_to_group` is PySpark's function for a group, whose values are lists of
+            columns. It calls `function`, and `verify_element` for its results.
     """
 
-    def __init__(self, plain):
-        self._plain = plain
-        helpers = _closure(plain)
-        self._function, self._verify = helpers["f"], helpers["verify_element"]
+    def __init__(self, loop):
+        self._plain = loop["apply_udf_to_group"]
+        self._function, self._verify = loop["function"], loop["verify_element"]
 
     def results(self, keys, chunks, state):
         """The DataFrames that the function returns.

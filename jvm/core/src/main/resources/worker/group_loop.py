@@ -12,12 +12,11 @@ import contextlib
 import datetime
 import decimal
 import gc
-import hashlib
 import inspect
 import itertools
-import logging
 from collections import deque
 
+from .pyspark_code import digest, report_unknown
 from .state_batches import StateBatches
 
 # Results are converted together up to this number of rows.
@@ -48,10 +47,10 @@ def replace(generator):
     """
     if not inspect.isgenerator(generator) or generator.gi_frame is None:
         return generator
-    digest = _digest(generator)
-    loop = LOOPS.get(digest)
+    hashed = _digest(generator)
+    loop = LOOPS.get(hashed)
     if loop is None:
-        _report(generator, digest)
+        report_unknown(generator.gi_code.co_name, hashed)
         return generator
     return loop(generator.gi_frame.f_locals)
 
@@ -64,34 +63,7 @@ def _digest(generator):
         for name, value in sorted(generator.gi_frame.f_locals.items())
         if name != "udf" and inspect.isfunction(value)
     ]
-    codes = [code, *(c for c in functions if c.co_filename == code.co_filename)]
-    return hashlib.sha256("".join(map(_source, codes)).encode()).hexdigest()[:16]
-
-
-_sources = {}
-
-
-def _source(code):
-    if code not in _sources:
-        try:
-            _sources[code] = inspect.getsource(code)
-        except (OSError, TypeError):
-            _sources[code] = ""
-    return _sources[code]
-
-
-_reported = set()
-
-
-def _report(generator, digest):
-    if digest not in _reported:
-        _reported.add(digest)
-        logging.getLogger("cleancut").warning(
-            "PySpark's loop over groups (%s, %s) is not the expected one, so it runs unchanged. "
-            "Results are the same; Python state is slower.",
-            generator.gi_code.co_name,
-            digest,
-        )
+    return digest([code, *(c for c in functions if c.co_filename == code.co_filename)])
 
 
 def transform_rows(loop):
@@ -100,13 +72,12 @@ def transform_rows(loop):
     Args:
         loop: variables of PySpark's generator.
     """
-    results = RowResults(loop["return_type"])
-    for result in _transform(loop, RowGroups):
-        for row in result:
-            results.append(row)
-            if results.is_full:
-                yield results.take()
-    yield results.take()
+    from pyspark.sql.conversion import ArrowBatchTransformer
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    arrow_type = to_arrow_type(loop["return_type"], timezone="UTC", prefers_large_types=False)
+    results = RowResults(arrow_type, ArrowBatchTransformer.wrap_struct)
+    return results.batches(_transform(loop, RowGroups))
 
 
 def transform_frames(loop):
@@ -116,12 +87,10 @@ def transform_frames(loop):
         loop: variables of PySpark's generator.
     """
     from .group_frames import FrameGroups, FrameResults
+    from .loops_4_3 import frame_conversions
 
-    results = FrameResults(loop)
-    for result in _transform(loop, FrameGroups):
-        for frame in result:
-            yield from results.append(frame)
-    yield from results.take()
+    loop = {**loop, **frame_conversions(loop)}
+    return FrameResults(loop).batches(_transform(loop, FrameGroups))
 
 
 def transform_groups(loop):
@@ -131,26 +100,59 @@ def transform_groups(loop):
         loop: variables of PySpark's generator.
     """
     from .group_frames import with_state
+    from .loops_4_3 import group_variables
 
-    return with_state(loop)
+    return with_state({**loop, **group_variables(loop)})
 
 
 def _transform(loop, groups):
-    """The results of the calls: one for each group, one for timers, and one for the end."""
+    client, function = loop["stateful_processor_api_client"], loop["udf"]
+    return batched_results(client, function, lambda lookahead: groups(loop, lookahead))
+
+
+def batched_results(client, function, groups):
+    """The results of the calls, with `StateBatches`.
+
+    Args:
+        client: PySpark's `StatefulProcessorApiClient`.
+        function: function that PySpark calls.
+        groups: returns keys and values for a `Lookahead`.
+    """
+    batches = StateBatches(client)
+    try:
+        yield from results_of(client, function, groups(Lookahead(batches)), batches.end_groups)
+    finally:
+        batches.close()
+
+
+def results_of(client, function, groups, end_groups=lambda: None):
+    """The results of the calls: one for each group, one for timers, and one for the end.
+
+    Args:
+        client: as above.
+        function: as above.
+        groups: keys and values.
+        end_groups: called after the last group.
+    """
     from pyspark.sql.streaming.stateful_processor_util import (
         TransformWithStateInPandasFuncMode as Mode,
     )
 
-    client, function = loop["stateful_processor_api_client"], loop["udf"]
-    batches = StateBatches(client)
-    try:
-        for key, values in groups(loop, Lookahead(batches)):
-            yield function(client, Mode.PROCESS_DATA, key, values)
-        batches.end_groups()
-        yield function(client, Mode.PROCESS_TIMER, None, iter([]))
-        yield function(client, Mode.COMPLETE, None, iter([]))
-    finally:
-        batches.close()
+    for key, values in groups:
+        yield function(client, Mode.PROCESS_DATA, key, values)
+    end_groups()
+    yield function(client, Mode.PROCESS_TIMER, None, iter([]))
+    yield function(client, Mode.COMPLETE, None, iter([]))
+
+
+class NoLookahead:
+    """A `Lookahead` for PySpark's own client."""
+
+    def announce(self, keys):
+        """Ignores the keys."""
+
+    def begin_group(self, key):
+        """Ignores the key."""
 
 
 class Lookahead:
@@ -259,26 +261,34 @@ class RowResults:
     """Rows of results, which are converted together.
 
     Args:
-        return_type: Spark's type of the rows.
+        arrow_type: Arrow's type of the rows.
+        wrap: wraps a record batch as the only column of another one.
     """
 
-    def __init__(self, return_type):
+    def __init__(self, arrow_type, wrap):
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_type
 
-        arrow_type = to_arrow_type(return_type, timezone="UTC", prefers_large_types=False)
+        self._wrap = wrap
         self._schema = pa.schema(list(arrow_type))
         self._names = self._schema.names
         self._has_distinct_names = len(set(self._names)) == len(self._names)
         # As tuples if all rows have the fields of the schema and values that cannot change.
         self._tuples, self._rows = [], []
 
-    @property
-    def is_full(self):
-        """Whether the rows should be taken."""
-        return len(self._rows) + len(self._tuples) >= MAX_ROWS
+    def batches(self, results):
+        """The record batches of all rows.
 
-    def append(self, row):
+        Args:
+            results: an iterable of rows for each call.
+        """
+        for result in results:
+            for row in result:
+                self._append(row)
+                if len(self._rows) + len(self._tuples) >= MAX_ROWS:
+                    yield self._take()
+        yield self._take()
+
+    def _append(self, row):
         """Adds a row, which may change afterwards."""
         if not self._rows and self._has_same_fields(row) and SCALARS.issuperset(map(type, row)):
             self._tuples.append(tuple(row))
@@ -287,10 +297,9 @@ class RowResults:
         self._tuples = []
         self._rows.append(row.asDict(True))
 
-    def take(self):
+    def _take(self):
         """Returns the rows as a record batch, and removes them."""
         import pyarrow as pa
-        from pyspark.sql.conversion import ArrowBatchTransformer
 
         tuples, rows = self._tuples, self._rows
         self._tuples, self._rows = [], []
@@ -301,7 +310,7 @@ class RowResults:
             )
         else:
             batch = pa.RecordBatch.from_pylist(rows, schema=self._schema)
-        return ArrowBatchTransformer.wrap_struct(batch)
+        return self._wrap(batch)
 
     def _has_same_fields(self, row):
         fields = getattr(row, "__fields__", None)

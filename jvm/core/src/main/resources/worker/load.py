@@ -27,7 +27,11 @@ def load(command, kind, is_accelerated):
     recall = Recall(function, kind)
     _wrap_once(ArrowStreamSerializer, "load_stream", lambda plain: _over(plain, recall))
     if is_accelerated:
-        _wrap_once(ArrowStreamSerializer, "dump_stream", _replacing_loop)
+        from .serializer_loops import replacing_loop, serializer_of
+
+        serializer = serializer_of(kind)
+        replacing = _replacing_loop if serializer is None else replacing_loop
+        _wrap_once(serializer or ArrowStreamSerializer, "dump_stream", replacing)
     # A separate function, because PySpark's profilers read its code.
     if kind == "groups":
         return lambda key, values, state: recall.with_state(key, values, state), returned

@@ -100,8 +100,8 @@ object Keys {
       "applyInPandasWithState run in Cleancut's loop over groups, which sends requests for state " +
       "together and converts many groups at once. Arguments, results and state are the same; " +
       "results reach the next operator in fewer and larger Arrow batches. It applies where the " +
-      "loop of PySpark is a known one, which is Spark 4.3. false keeps PySpark's loop. You can " +
-      "change it at each start.",
+      "loop of PySpark is a known one, which is that of each release up to 4.3.0. false keeps " +
+      "PySpark's loop. You can change it at each start.",
     default = true,
     KeyType.boolean,
     since = "0.1.0"

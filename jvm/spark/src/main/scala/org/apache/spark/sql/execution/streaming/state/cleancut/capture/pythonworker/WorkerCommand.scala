@@ -22,12 +22,25 @@ private[cleancut] object WorkerCommand {
   case object Rows extends Kind("rows")
 
   private val modules: Seq[(String, String)] =
-    Seq("modules", "recall", "state_clients", "state_batches", "group_frames", "group_loop", "load")
-      .map { name =>
-        name -> Using.resource(getClass.getResourceAsStream(s"/worker/$name.py"))(in =>
-          new String(in.readAllBytes(), UTF_8)
-        )
-      }
+    Seq(
+      "modules",
+      "recall",
+      "state_clients",
+      "state_batches",
+      "pyspark_code",
+      "group_frames",
+      "group_loop",
+      "loops_4_3",
+      "loops_4_2",
+      "loops_4_1",
+      "loops_4_0",
+      "serializer_loops",
+      "load"
+    ).map { name =>
+      name -> Using.resource(getClass.getResourceAsStream(s"/worker/$name.py"))(in =>
+        new String(in.readAllBytes(), UTF_8)
+      )
+    }
 
   // A worker that runs many tasks compiles the texts once.
   private val packageName: String = {
