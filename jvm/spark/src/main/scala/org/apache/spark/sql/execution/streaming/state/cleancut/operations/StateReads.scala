@@ -5,7 +5,7 @@ import java.io.ByteArrayInputStream
 import scala.collection.mutable
 
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.format.{FrameName, FramePlace, StoreCut}
+import io.cleancut.format.{Channels, FrameName, FramePlace, StoreCut}
 import io.cleancut.format.cut.Cut
 import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest, ReferringBase}
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
@@ -29,7 +29,9 @@ final private[operations] class StateReads(archive: CutArchive) {
    */
   def of(cut: Cut): Long = {
     val versions = cut.referred.map(_.version).toSet
-    most(cut.stores.filter(_.base.exists { case (name, _) => versions(name.version.number) }))
+    // In-flight rows have frames of the same versions, which are no references.
+    val stores = cut.stores.filterNot(chain => Channels.isChannel(chain.store))
+    most(stores.filter(_.base.exists { case (name, _) => versions(name.version.number) }))
   }
 
   private def most(chains: Seq[StoreCut]): Long =
