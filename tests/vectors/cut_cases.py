@@ -258,6 +258,9 @@ def _crafted_parts() -> Iterator[ObjectCase]:
     after = [frame[0], "base", EPOCH, version_id(EPOCH), *frame[4:]]
     twice = BODY | {"inFlight": [store | {"frames": [after, frame]}]}
     yield _made("base-within-a-chain", "A base after another.", twice)
+    delta = [frame[0], "delta", *frame[2:]]
+    repeated = BODY | {"inFlight": [store | {"frames": [delta, delta]}]}
+    yield _made("version-repeated", "Two frames of one version.", repeated)
 
 
 def _wrong_sinks() -> Iterator[tuple[str, str, Any]]:
