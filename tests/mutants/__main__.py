@@ -31,12 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failure = _first_failure(_ROOT, tests)
         if failure is not None:
             parser.error(f"{failure} fails without a defect")
-    found: Counter[str] = Counter()
+    hits: Counter[str] = Counter()
     print("| area | planted defect | found by | seconds |\n|---|---|---|---|")
     for mutant in chosen:
         began = time.monotonic()
         by = failing_test(mutant)
-        found[mutant.area] += by is not None
+        hits[mutant.area] += by is not None
         seconds = time.monotonic() - began
         print(
             f"| {mutant.area} | {mutant.defect} | {by or '**not found**'} | {seconds:.0f} |",
@@ -44,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     print("\n| area | planted | found |\n|---|---|---|")
     for area, count in Counter(mutant.area for mutant in chosen).items():
-        print(f"| {area} | {count} | {found[area]} |")
-    print(f"| all | {len(chosen)} | {found.total()} |")
-    return 0 if found.total() == len(chosen) else 1
+        print(f"| {area} | {count} | {hits[area]} |")
+    print(f"| all | {len(chosen)} | {hits.total()} |")
+    return 0 if hits.total() == len(chosen) else 1
 
 
 def failing_test(mutant: Mutant) -> str | None:

@@ -50,8 +50,8 @@ class SourceLoadSuite extends AnyFunSuite with Seeded {
         }
         log.settle(SourceLoad.union(loads.map(_.families)))
         val table = log.family(OneFamily.Schema.name).get.table
-        val found = Seq(One, Other).map(key => key -> table.find(Blob.bytes(key), Record.NoBound))
-        found.collect { case (key, at) if at != 0L => key -> table.valuesAt(at).length }.toMap
+        val places = Seq(One, Other).map(key => key -> table.find(Blob.bytes(key), Record.NoBound))
+        places.collect { case (key, at) if at != 0L => key -> table.valuesAt(at).length }.toMap
       } finally log.release()
     }
 

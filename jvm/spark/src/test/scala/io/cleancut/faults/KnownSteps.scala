@@ -18,15 +18,15 @@ object KnownSteps {
     "files before cuts" -> "list",
     "offset log" -> "create, delete, list, read",
     "format note" -> "read",
-    "owners" -> "create, list, look",
+    "owners" -> "create, list, head",
     "pages" -> "delete, list, put, read",
-    "query's metadata" -> "look, read, read a range",
+    "query's metadata" -> "head, read, read a range",
     "savepoints" -> "list",
     "segments" -> ("begin an upload, send a part, complete an upload, put bases, " +
       "put frames by the driver, put frames of an executor, list, read a range, delete"),
     "source log" -> "create, list, read",
     "state metadata" -> "list, read",
-    "write probe" -> "create, delete, list, look, put, read, read a range"
+    "write probe" -> "create, delete, list, head, put, read, read a range"
   )
 
   /** The last request of an upload, and the request after its refusal. */
@@ -38,10 +38,10 @@ object KnownSteps {
    * Spark's files that its start has not read ahead.
    */
   val possible: Set[Step] = steps(
-    "commit log" -> "look, read a range",
-    "offset log" -> "look, read a range",
-    "source log" -> "look, read a range",
-    "state metadata" -> "look, read a range"
+    "commit log" -> "head, read a range",
+    "offset log" -> "head, read a range",
+    "source log" -> "head, read a range",
+    "state metadata" -> "head, read a range"
   ) + uploadAbort
 
   val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)

@@ -81,7 +81,7 @@ object Step {
       case "GET" if has("list-type=")                         => "list"
       case "GET" if request.header("Range").isDefined         => "read a range"
       case "GET"                                              => "read"
-      case "HEAD"                                             => "look"
+      case "HEAD"                                             => "head"
       case "POST" if has("uploads")                           => "begin an upload"
       case "POST" if has("uploadId=")                         => "complete an upload"
       case "DELETE" if has("uploadId=")                       => "abort an upload"

@@ -156,7 +156,7 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       version: StateVersion,
       reference: Reference
   ): Selection = reference.spread.fold(Selection.All) { spread =>
-    val own = reference.store.partition
+    val storePartition = reference.store.partition
     val share = spread.sourcePartitions.toDouble / spread.partitions
     Selection(
       share,
@@ -168,13 +168,13 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
           val row = new UnsafeRow(handle.keyFields)
           bytes => {
             val target = partition(handle.keyIn(row, bytes))
-            if (!spread.shareSource(target, own)) {
+            if (!spread.shareSource(target, storePartition)) {
               val detail =
                 s"a key of partition $target of ${spread.partitions} is in a source that " +
-                  s"has rows of partition $own: no store would contain it"
+                  s"has rows of partition $storePartition: no store would contain it"
               throw damaged(files, reference.store, version, detail)
             }
-            target == own
+            target == storePartition
           }
         }
     )
