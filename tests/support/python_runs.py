@@ -5,8 +5,10 @@ from the last state of its checkpoint; the kill tests kill it.
 """
 
 import contextlib
+import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -99,14 +101,13 @@ class PythonRun:
     def run(self, spark: SparkSession) -> None:
         """Runs the query to the end of its input."""
         draw = random.Random(f"faults {self.query.seed}")
-        until = time.monotonic() + PATIENCE_S
+        began = time.monotonic()
         starts = 0
         while True:
-            assert time.monotonic() < until, f"{self.query} does not end"
             query = self._start(spark, self.query.modes[starts % len(self.query.modes)])
             starts += 1
             try:
-                is_over = self._live(query, draw, spark)
+                is_over = self._live(query, draw, spark, began)
             finally:
                 query.stop()
                 self._count_failures(spark, query)
@@ -169,11 +170,14 @@ class PythonRun:
         writer = results.writeStream.outputMode("update").foreachBatch(collect)
         return writer.option("checkpointLocation", str(self.home / "checkpoint")).start()
 
-    def _live(self, query: StreamingQuery, draw: random.Random, spark: SparkSession) -> bool:
+    def _live(
+        self, query: StreamingQuery, draw: random.Random, spark: SparkSession, began: float
+    ) -> bool:
         """Runs the query with faults; returns whether it has processed its input."""
         stop_at = time.monotonic() + draw.uniform(0.3, 4) if self._stops else None
         while query.isActive:
-            if _has_read(query, self.query.files):
+            assert time.monotonic() - began < PATIENCE_S, f"{self.query} does not end"
+            if _end(query) >= self._last_entry():
                 # Overtaken rows are processed in the next epoch, which follows without a cut.
                 return self._finish(query)
             if stop_at is not None and time.monotonic() > stop_at and self._is_running():
@@ -183,6 +187,15 @@ class PythonRun:
             time.sleep(draw.uniform(*_FAULT_EVERY_S))
             self._disturb(query, draw, spark)
         return False
+
+    def _last_entry(self) -> float:
+        """The entry of the source's log with the last file. A restart adds entries without one."""
+        entries: dict[str, int] = {}
+        for log in (self.home / "checkpoint/sources/0").glob("[0-9]*"):
+            for line in log.read_text("utf-8").splitlines()[1:]:
+                file = json.loads(line)
+                entries[file["path"]] = file["batchId"]
+        return max(entries.values()) if len(entries) == self.query.files else float("inf")
 
     def _is_running(self) -> bool:
         return self.conditions.running_process() is not None
@@ -223,12 +236,11 @@ class PythonRun:
             self.counts["failed"] += sum(stage.numFailedTasks for stage in stages if stage)
 
 
-def _has_read(query: StreamingQuery, files: int) -> bool:
+def _end(query: StreamingQuery) -> int:
+    """The entry of the source's log that the query has read last, or -1."""
     progress: Any = query.lastProgress
-    if progress is None or not progress.sources[0].endOffset:
-        return False
-    end = progress.sources[0].endOffset
-    return f'"logOffset":{files - 1}' in str(end).replace(" ", "").replace("'", '"')
+    offset = re.search(r"logOffset\W+(\d+)", str(progress and progress.sources[0].endOffset))
+    return int(offset[1]) if offset else -1
 
 
 def _last_epoch(query: StreamingQuery) -> int:
