@@ -13,6 +13,13 @@ RECORDS = "docs/project/campaign-records.md"
 SUMS = {
     "randomized-queries-in-one-jvm": ("runs", "failures", "restarts", "in-flight rows", "wrong"),
     "queries-on-a-cluster-killed": ("runs", "drivers killed", "executors killed", "wrong"),
+    "python-functions-with-state-killed": (
+        "runs",
+        "workers killed",
+        "in-flight rows",
+        "restarts",
+        "wrong",
+    ),
     "drivers-of-sinks-killed-with-concurrent-readers": ("drivers killed", "polls", "torn"),
     "each-sink-killed-and-paused": ("drivers killed", "drivers paused", "epochs", "lost"),
     "dataflows-killed": ("rows", "lost", "duplicated", "wrong"),
