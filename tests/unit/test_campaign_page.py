@@ -16,6 +16,7 @@ SUMS = {
     "python-functions-with-state-killed": (
         "runs",
         "workers killed",
+        "drivers killed",
         "in-flight rows",
         "restarts",
         "wrong",
