@@ -36,6 +36,7 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     val foreign = classes.filterNot { name =>
       name.startsWith("io/cleancut/") ||
       name.startsWith("org/apache/spark/sql/execution/streaming/state/cleancut/") ||
+      name.startsWith("org/apache/spark/sql/execution/python/cleancut/") ||
       name.startsWith("org/apache/spark/sql/connect/cleancut/")
     }
     assert(classes.size > 1000 && foreign == Nil)
@@ -82,7 +83,7 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   test("the jars are small enough for a wheel, which has the second one for each Spark version") {
     assert(new File(commonJar).length < 14600 * 1000)
-    assert(new File(lineJar).length < 2500 * 1000)
+    assert(new File(lineJar).length < 2700 * 1000)
   }
 
   test("the jar works with another SDK on the class path") {
