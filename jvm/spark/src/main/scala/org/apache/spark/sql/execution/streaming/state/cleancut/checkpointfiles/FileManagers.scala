@@ -65,7 +65,7 @@ object FileManagers {
         new CommitsView(path, entries, archive, committer, () => StartReads.end(checkpoint))
       case _ =>
         val store = StartReads.viewAround(bucket, path)
-        val start = () => check(path, bucket, CheckpointCuts.settingsIn(hadoopConf), onStart)
+        val start = () => check(path, CheckpointCuts.settingsIn(hadoopConf), onStart)
         new ObjectFileManager(path, store, start, Clock.System)
     }
   }
@@ -73,11 +73,13 @@ object FileManagers {
   /** Checks a checkpoint before a query starts. */
   private def check(
       checkpoint: Path,
-      bucket: ObjectStore,
       settings: Settings,
       onStart: OnStart
   ): Unit = {
     SharedStores.probe(checkpoint, settings.objectStore)
+    // Before Spark opens its logs, whose requests then count for this checkpoint.
+    val bucket =
+      SharedStores.ofCheckpoint(BucketPath.parse(checkpoint.toString), settings.objectStore)
     val ahead = StartReads.beforeRun(bucket, checkpoint)
     val (early, files) = (filesOf(checkpoint, ahead), filesOf(checkpoint, bucket))
     RecordedProvider.check(checkpoint, early, settings)
