@@ -516,3 +516,15 @@ def test_a_move_without_an_operation_requires_an_acceptance() -> None:
 )
 def test_the_order_of_checkpoints(run: list[str], recorded: list[str], expected: Position) -> None:
     assert position(run, recorded) is expected
+
+
+def test_an_epoch_that_was_undone_is_not_published() -> None:
+    batch = batch_of(5, 1)
+    published = LedgerEpoch(0, 5, batch.planned_ms, batch.run_id, "out", 1, 0)
+    run = Run(batch.run_id, last=5)
+    assert ledger.find(run, [RecordedEpoch(published)], batch) == published
+    undone = RecordedEpoch(published, is_undone=True)
+    assert ledger.find(run, [undone], batch) == ledger.Passed(5)
+    assert ledger.find(replace(run, last=4), [undone], batch) is None
+    again = replace(published, handle="again")
+    assert ledger.find(run, [undone, RecordedEpoch(again)], batch) == again
