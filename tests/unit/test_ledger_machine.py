@@ -528,3 +528,13 @@ def test_an_epoch_that_was_undone_is_not_published() -> None:
     assert ledger.find(replace(run, last=4), [undone], batch) is None
     again = replace(published, handle="again")
     assert ledger.find(run, [undone, RecordedEpoch(again)], batch) == again
+
+
+def test_each_run_is_counted_once() -> None:
+    first = ledger.begin(None, [], batch_of(0, 1), 1, [])
+    assert isinstance(first, ledger.Begin)
+    same = ledger.begin(first.run, [], batch_of(1, 1), 1, [])
+    later = ledger.begin(first.run, [], batch_of(1, 2), 2, [])
+    assert isinstance(same, ledger.Begin)
+    assert isinstance(later, ledger.Begin)
+    assert [run.generation for run in (first.run, same.run, later.run)] == [1, 1, 2]

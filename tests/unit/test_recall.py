@@ -253,3 +253,16 @@ def test_rows_that_a_function_leaves_unread_are_skipped() -> None:
     assert list(made.with_state(2, iter([frame]), State())) == []
     assert calls == [1], "the function was called for a group of which it sees nothing"
     assert task.page.read(recall.SKIPPED) == 100
+
+
+def test_rows_of_one_group_are_divided_where_their_treatment_changes() -> None:
+    task = Task()
+    row_filter = recall.RowFilter(task.page, lambda: None)
+    task.overtake()
+    task.decide(2, 5)
+    treated = []
+    while row_filter.seen < 8:
+        rows, is_seen = row_filter.classify(8 - row_filter.seen, row_filter.seen == 0)
+        treated.append((rows, is_seen))
+        row_filter.seen += rows
+    assert treated == [(2, True), (3, False), (3, True)]
