@@ -72,12 +72,7 @@ def transform_rows(loop):
     Args:
         loop: variables of PySpark's generator.
     """
-    from pyspark.sql.conversion import ArrowBatchTransformer
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    arrow_type = to_arrow_type(loop["return_type"], timezone="UTC", prefers_large_types=False)
-    results = RowResults(arrow_type, ArrowBatchTransformer.wrap_struct)
-    return results.batches(_transform(loop, RowGroups))
+    return row_results(loop["return_type"]).batches(_transform(loop, RowGroups))
 
 
 def transform_frames(loop):
@@ -255,6 +250,19 @@ def _rows(names, columns):
     for row in rows:
         row.__dict__["__fields__"] = fields
     return rows
+
+
+def row_results(return_type):
+    """`RowResults` with the conversions of PySpark 4.2 and later.
+
+    Args:
+        return_type: Spark's type of the rows.
+    """
+    from pyspark.sql.conversion import ArrowBatchTransformer
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    arrow_type = to_arrow_type(return_type, timezone="UTC", prefers_large_types=False)
+    return RowResults(arrow_type, ArrowBatchTransformer.wrap_struct)
 
 
 class RowResults:

@@ -3,7 +3,7 @@
 Its messages for the state are those of 4.3, so many keys share a message.
 """
 
-from .group_loop import RowGroups, RowResults, batched_results
+from .group_loop import RowGroups, batched_results, row_results
 from .loops_4_3 import is_flat
 from .pyspark_code import closure, nested
 
@@ -16,14 +16,9 @@ def transform_rows(serializer, mapper, batches):
         mapper: PySpark's function that calls the user's function for a group.
         batches: record batches of the input.
     """
-    from pyspark.sql.conversion import ArrowBatchTransformer
-    from pyspark.sql.pandas.types import to_arrow_type
-
     variables = closure(mapper)
-    return_type = closure(variables["f"])["return_type"]
-    arrow_type = to_arrow_type(return_type, timezone="UTC", prefers_large_types=False)
     loop = {"data": batches, "key_offsets": serializer.key_offsets}
-    results = RowResults(arrow_type, ArrowBatchTransformer.wrap_struct)
+    results = row_results(closure(variables["f"])["return_type"])
     return results.batches(_results(variables, lambda lookahead: RowGroups(loop, lookahead)))
 
 

@@ -63,7 +63,7 @@ class StateBatches:
 
         self.client = client
         self._messages = StateMessage_pb2
-        self._plain = _PlainClient(client, before=self._send_writes)
+        self._plain = _PlainClient(client, StateMessage_pb2, before=self._send_writes)
         self._is_open = False
         # Rows with the conversions of PySpark, without its pickler.
         self._serialize = type(client)._serialize_to_bytes
@@ -221,7 +221,7 @@ class StateBatches:
     def _exchange(self, keys, reads):
         self._send(keys, reads)
         self._plain.send(self._value_call(get=self._messages.Get()))
-        responses = self._plain.receive(self._messages.StateResponse).value
+        responses = self._plain.receive().value
         if responses:
             (responses,) = self.client.pickleSer.loads(responses)
         stream = io.BytesIO(responses)
@@ -271,11 +271,13 @@ class _PlainClient:
 
     Args:
         client: PySpark's client, of which methods are replaced until `close`.
+        messages: PySpark's module of messages.
         before: sends earlier writes.
     """
 
-    def __init__(self, client, before):
+    def __init__(self, client, messages, before):
         self._client = client
+        self._messages = messages
         self._before = before
         self._unanswered = 0
         # The current key is sent before the first request that may depend on it.
@@ -301,13 +303,11 @@ class _PlainClient:
         self._write(message.SerializeToString())
         self._unanswered += 1
 
-    def receive(self, kind):
+    def receive(self):
         """The response to the last message."""
         self._unanswered -= 1
         self._settle()
-        response = kind.FromString(self._read())
-        self._check(response)
-        return response
+        return self._response()
 
     def _send(self, message):
         """Replaces `_send_proto_message`."""
@@ -319,9 +319,7 @@ class _PlainClient:
         self._client.sockfile.flush()
 
     def _send_key(self):
-        from pyspark.sql.streaming.proto import StateMessage_pb2 as m
-
-        client = self._client
+        client, m = self._client, self._messages
         key = client._serialize_to_bytes(client.key_schema, self._key)
         request = m.ImplicitGroupingKeyRequest(setImplicitKey=m.SetImplicitKey(key=key))
         self.send(m.StateRequest(implicitGroupingKeyRequest=request))
@@ -331,27 +329,25 @@ class _PlainClient:
         stream.write(bytes(4) + len(message).to_bytes(4, "big"))
         stream.write(message)
 
-    def _read(self):
+    def _settle(self):
+        """Reads the responses of earlier messages."""
+        self._client.sockfile.flush()
+        while self._unanswered:
+            self._unanswered -= 1
+            self._response()
+
+    def _response(self):
         stream = self._client.sockfile
         length = stream.read(4)
         if len(length) < 4:
             raise EOFError("Spark's state server closed the connection")
-        return stream.read(int.from_bytes(length, "big"))
-
-    def _settle(self):
-        """Reads the responses of earlier messages."""
-        from pyspark.sql.streaming.proto import StateMessage_pb2 as m
-
-        self._client.sockfile.flush()
-        while self._unanswered:
-            self._unanswered -= 1
-            self._check(m.StateResponse.FromString(self._read()))
-
-    def _check(self, response):
+        body = stream.read(int.from_bytes(length, "big"))
+        response = self._messages.StateResponse.FromString(body)
         if response.statusCode != 0:
             from pyspark.errors import PySparkRuntimeError
 
             raise PySparkRuntimeError(f"Error in a state request: {response.errorMessage}")
+        return response
 
     def _receiver(self, receive):
         def received():

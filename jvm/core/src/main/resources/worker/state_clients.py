@@ -53,6 +53,17 @@ def tuples(schema):
     return lambda values: tuple(schema.fromInternal(values))
 
 
+def _exists(client, state):
+    """Whether the key has a value, an element or an entry."""
+    answer = client._batches.read(EXISTS, state)
+    return client._plain.exists(state) if answer is None else answer[0]
+
+
+def _clear(client, state):
+    """Removes the value, all elements or all entries."""
+    client._batches.write(CLEAR, state, None)
+
+
 class ValueClient:
     """Replaces PySpark's `ValueStateClient`.
 
@@ -66,11 +77,6 @@ class ValueClient:
         self._batches = batches
         self._convert = tuples(plain.schema)
 
-    def exists(self, state):
-        """Whether the key has a value."""
-        answer = self._batches.read(EXISTS, state)
-        return self._plain.exists(state) if answer is None else answer[0]
-
     def get(self, state):
         """The value, as a tuple, or None."""
         answer = self._batches.read(VALUE_GET, state)
@@ -83,9 +89,7 @@ class ValueClient:
         """Replaces the value."""
         self._batches.write(VALUE_UPDATE, state, self._batches.internal(self._plain.schema, value))
 
-    def clear(self, state):
-        """Removes the value."""
-        self._batches.write(CLEAR, state, None)
+    exists, clear = _exists, _clear
 
 
 class ListClient:
@@ -101,11 +105,6 @@ class ListClient:
         self._batches = batches
         self._pages = Pages(batches, plain.data_batch_dict)
         self._convert = tuples(plain.schema)
-
-    def exists(self, state):
-        """Whether the list has elements."""
-        answer = self._batches.read(EXISTS, state)
-        return self._plain.exists(state) if answer is None else answer[0]
 
     def get(self, state, iterator):
         """The next element of an iterator, and whether it is the last."""
@@ -124,9 +123,7 @@ class ListClient:
         """Appends elements."""
         self._batches.write(LIST_APPEND_ALL, state, self._all(values))
 
-    def clear(self, state):
-        """Removes all elements."""
-        self._batches.write(CLEAR, state, None)
+    exists, clear = _exists, _clear
 
     def _all(self, values):
         return [self._batches.internal(self._plain.schema, value) for value in values]
@@ -146,11 +143,6 @@ class MapClient:
         self._pairs = Pages(batches, plain.user_key_value_pair_iterator_cursors)
         self._rows = Pages(batches, plain.user_key_or_value_iterator_cursors)
         self._key, self._value = tuples(plain.user_key_schema), tuples(plain.value_schema)
-
-    def exists(self, state):
-        """Whether the map has entries."""
-        answer = self._batches.read(EXISTS, state)
-        return self._plain.exists(state) if answer is None else answer[0]
 
     def get_value(self, state, key):
         """The value of a key of the map, as a row, or None."""
@@ -191,9 +183,7 @@ class MapClient:
         key = self._batches.internal(self._plain.user_key_schema, key)
         self._batches.write(MAP_REMOVE, state, key)
 
-    def clear(self, state):
-        """Removes all entries."""
-        self._batches.write(CLEAR, state, None)
+    exists, clear = _exists, _clear
 
     def _pickled(self, key):
         client = self._batches.client
