@@ -6,12 +6,10 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.functions.count
-import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.CutArchive
@@ -47,17 +45,6 @@ class EpochRequestsSuite extends AnyFunSuite with ProxiedServer {
     super.afterAll()
   }
 
-  private def start(): StreamingQuery = input
-    .toDS()
-    .toDF("key")
-    .groupBy("key")
-    .agg(count("*"))
-    .writeStream
-    .outputMode("update")
-    .option("checkpointLocation", s"s3://${S3Server.Bucket}/counted")
-    .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
-    .start()
-
   private def archive: CutArchive = {
     val location = s"s3://${S3Server.Bucket}/counted/cleancut"
     new CutArchive(S3TestStore.open(endpoint, location), Clock.System)
@@ -66,7 +53,7 @@ class EpochRequestsSuite extends AnyFunSuite with ProxiedServer {
   /** Runs epochs; returns the number of read cuts and of read segment frames for each epoch. */
   private def run(epochs: Int): Seq[(Int, Int)] = {
     reads.clear()
-    val query = start()
+    val query = SmallQueries.counting(input, s"s3://${S3Server.Bucket}/counted")
     try
       Seq.fill(epochs) {
         input.addData(0L until 500L)

@@ -5,12 +5,10 @@ import java.util.concurrent.atomic.AtomicLong
 import org.scalatest.Suite
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskStart}
-import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.functions.count
-import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
 
@@ -41,20 +39,9 @@ trait RestartedQuery extends ProxiedServer { this: Suite =>
     super.afterAll()
   }
 
-  private def start(): StreamingQuery = input
-    .toDS()
-    .toDF("key")
-    .groupBy("key")
-    .agg(count("*"))
-    .writeStream
-    .outputMode("update")
-    .option("checkpointLocation", location)
-    .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
-    .start()
-
   /** Runs epochs in a query that starts without loaded stores, as in a new process. */
   protected def run(epochs: Int): Unit = {
-    val query = start()
+    val query = SmallQueries.counting(input, location)
     try
       for (_ <- 0 until epochs) {
         input.addData(0L until 50L)

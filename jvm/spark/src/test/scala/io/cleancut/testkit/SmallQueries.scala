@@ -2,7 +2,11 @@ package io.cleancut.testkit
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions.count
+import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 
@@ -59,6 +63,18 @@ object SmallQueries {
    * settings with each stateful operator of each epoch, which is a fifth of the work of a small
    * epoch.
    */
+  /** Counts its input by key; the results are only computed. */
+  def counting(input: MemoryStream[Long], checkpoint: String): StreamingQuery = input
+    .toDS()
+    .toDF("key")
+    .groupBy("key")
+    .agg(count("*"))
+    .writeStream
+    .outputMode("update")
+    .option("checkpointLocation", checkpoint)
+    .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
+    .start()
+
   private def removeDefaults(spark: SparkSession): Unit = {
     val conf = spark.sparkContext.hadoopConfiguration
     val kept = conf.iterator.asScala

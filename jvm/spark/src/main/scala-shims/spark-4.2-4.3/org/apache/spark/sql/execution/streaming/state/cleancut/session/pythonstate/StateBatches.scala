@@ -126,7 +126,7 @@ final private[cleancut] class StateBatches(
 
 private[cleancut] object StateBatches {
 
-  /** The name of the value state. Spark refuses a `$` in the names that users choose. */
+  /** The name of the value state. Spark's own internal names also begin with `$`. */
   val Name = "$cleancut"
 
   /** Keys without a response are requested again. */
