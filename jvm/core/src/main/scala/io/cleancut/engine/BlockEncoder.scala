@@ -158,6 +158,13 @@ object BlockEncoder {
   val TargetBytes: Int = 128 << 10
 
   /**
+   * The same for a base, whose blocks are read individually: a row that is requested costs the
+   * decoding of a block. Measured with rows of 48 bytes, a base is 0.4 % larger than with blocks of
+   * [[TargetBytes]].
+   */
+  val BaseTargetBytes: Int = 32 << 10
+
+  /**
    * Raw size up to which the rows of one hash share a block. Larger rows have a block each; the
    * limit of a row keeps such a block below the limit of the format.
    */

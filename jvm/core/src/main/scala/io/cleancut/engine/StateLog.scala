@@ -288,7 +288,7 @@ final class StateLog(
   def writeBase(
       version: Version,
       frame: FrameWriter,
-      blockBytes: Int = BlockEncoder.TargetBytes,
+      blockBytes: Int = BlockEncoder.BaseTargetBytes,
       maxBlockBytes: Int = BlockEncoder.MaxBytes
   ): Unit = {
     require(isComplete, "the base has not been read completely")
