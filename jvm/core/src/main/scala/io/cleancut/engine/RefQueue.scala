@@ -14,10 +14,6 @@ final class RefQueue {
     until += 1
   }
 
-  /** The oldest ref if it is below `end`, otherwise 0. */
-  def peekBelow(end: Int): Int =
-    if (from < until && Integer.compareUnsigned(refs(from), end) < 0) refs(from) else 0
-
   /** Removes and returns the oldest ref if it is below `end`, otherwise 0. */
   def takeBelow(end: Int): Int =
     if (from < until && Integer.compareUnsigned(refs(from), end) < 0) {

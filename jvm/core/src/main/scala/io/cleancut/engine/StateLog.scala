@@ -199,14 +199,16 @@ final class StateLog(
    *
    * Before [[isComplete]] only the writing thread may read, and only single keys.
    */
-  def attach(base: BaseFrame): Unit = {
+  def attach(base: BaseFrame): Unit = attach(base, SparseReads.Default)
+
+  private[engine] def attach(base: BaseFrame, sparse: SparseReads): Unit = {
     require(latest.number == 0L && liveBytes + deadBytes == 0L, "the log is not empty")
     unread = Some(base)
     if (base.identity.families.nonEmpty) adopt(base.identity.families)
     val blocks = base.index.blocks.groupBy(_.content.family)
     base.index.totals.foreach { case (id, totals) =>
       val target = table(id).getOrElse(throw base.damaged(s"an index of unknown family $id"))
-      target.attach(base, blocks.getOrElse(id, Vector.empty).toArray, totals)
+      target.attach(base, blocks.getOrElse(id, Vector.empty).toArray, totals, sparse)
       if (target.isOrdered) target.complete()
     }
     readNext(0)

@@ -20,7 +20,8 @@ import io.cleancut.format.frame.{BaseFrame, BlockPlace, FamilyTotals}
  * hash.
  *
  * A table can begin with a base on file ([[attach]]) whose blocks are loaded one by one when their
- * keys are requested. Before an iteration over all rows, all blocks are loaded.
+ * keys are requested; the first requests for keys of a block load only these keys. Before an
+ * iteration over all rows, all blocks are loaded.
  */
 final class Table(
     memory: Memory,
@@ -36,7 +37,14 @@ final class Table(
   private val index = new HashIndex(memory, account, limit.maxChain)
   private val ordered = order.map(new OrderedIndex(memory, account, _))
   private val removals = new RefQueue
+
+  // Removals below the end of a purge that remain until the base has been read completely.
+  private val waitingRemovals = new RefQueue
   private val entryKey = new Bytes
+
+  private val loading = new UnreadBlocks.Target {
+    override def add(record: BlockDecoder, ref: Int, hash: Int): Unit = insert(record, ref, hash)
+  }
 
   // Whether the index uses the seeded hash.
   private[engine] var isSeeded = false
@@ -88,6 +96,12 @@ final class Table(
 
   private[engine] def isOrdered: Boolean = order.isDefined
 
+  /** Number of blocks of the base that have not been loaded completely. */
+  private[engine] def unreadBlocks: Int = if (unread == null) 0 else unread.size
+
+  /** Number of keys that have a record in the log, including removed keys. */
+  private[engine] def keysInLog: Int = index.size
+
   /**
    * Attaches a base to an empty table: the table immediately has the totals of the base, and loads
    * a block when a key in its hash range is requested.
@@ -95,11 +109,12 @@ final class Table(
   private[engine] def attach(
       frame: BaseFrame,
       blocks: Array[BlockPlace],
-      totals: FamilyTotals
+      totals: FamilyTotals,
+      sparse: SparseReads
   ): Unit = {
     require(log.end == PagedLog.FirstRef && index.size == 0, "the table is not empty")
     if (blocks.nonEmpty) {
-      unread = new UnreadBlocks(memory, log, frame, blocks)
+      unread = new UnreadBlocks(memory, log, frame, blocks, sparse, loading)
       index.scatter()
     }
     liveKeys = totals.keys
@@ -324,6 +339,7 @@ final class Table(
     }
     log.truncate(mark.end)
     removals.truncate(mark.end)
+    waitingRemovals.truncate(mark.end)
     liveKeys = mark.keys
     liveBytes = mark.liveBytes
     totalBytes = mark.totalBytes
@@ -364,8 +380,8 @@ final class Table(
    * Removes index entries of keys that were removed before `end` and not put again. No earlier
    * version may be read or restored afterwards. Without it the indexes would keep every removed key
    * until the next compaction, and a scan from the smallest key, as for timers, would step over all
-   * of them. A replayed removal stays until the block of its key has been loaded, and with it all
-   * later ones.
+   * of them. A removal in an unread block stays until the base has been read completely: without
+   * the entry, the key would be read from the block again.
    */
   def purge(end: Int): Unit = {
     var ref = nextRemoval(end)
@@ -382,8 +398,13 @@ final class Table(
   }
 
   private def nextRemoval(end: Int): Int = {
-    val ref = if (unread == null) 0 else removals.peekBelow(end)
-    if (ref != 0 && unreadBlockOf(keyOf(ref, entryKey)) >= 0) 0 else removals.takeBelow(end)
+    var ref = if (unread == null) waitingRemovals.takeBelow(end) else 0
+    if (ref == 0) ref = removals.takeBelow(end)
+    while (ref != 0 && unreadBlockOf(keyOf(ref, entryKey)) >= 0) {
+      if (next(memory, log.address(ref)) == 0) waitingRemovals.add(ref)
+      ref = removals.takeBelow(end)
+    }
+    ref
   }
 
   /**
@@ -500,7 +521,7 @@ final class Table(
     val block = unreadBlockOf(key)
     if (block < 0) Absent
     else {
-      load(block)
+      if (unread.isSparse(block)) loadKey(block, key) else load(block)
       hash = hashOf(key)
       probeTaken(key)
     }
@@ -521,17 +542,23 @@ final class Table(
     verifyTotals()
   }
 
+  /** Adds the rows of one key of a block to the log. */
+  private def loadKey(block: Int, key: Bytes): Unit = {
+    index.reserve(index.size + 2L)
+    unread.loadKey(block, key)
+  }
+
   private def loadRows(block: Int): Unit = {
     // One more than it has: the caller may have reserved space for its own key.
     index.reserve(index.size + unread.recordsOf(block).toLong + 1)
-    unread.load(block)(insert)
+    unread.load(block)
   }
 
-  private def insert(record: BlockDecoder, ref: Int): Unit = {
+  private def insert(record: BlockDecoder, ref: Int, fileHash: Int): Unit = {
     val (key, value) = (record.key, record.value)
     val field = value.length | (if (record.operation == RecordOperation.Merge) Added else 0)
     val address = log.address(ref)
-    hash = hashOf(key)
+    hash = if (isSeeded) hashOf(key) else fileHash
     val slot = probeTaken(key)
     setHeader(memory, address, 0, key.length, field)
     memory.copyRow(key.base, key.offset, null, keyAddress(address), key.length)
@@ -578,7 +605,7 @@ final class Table(
   override def holds(ref: Int, key: Bytes): Boolean = {
     val address = log.address(ref)
     keyLength(memory, address) == key.length &&
-    memory.same(key.base, key.offset, keyAddress(address), key.length)
+    memory.same(key.base, key.offset, null, keyAddress(address), key.length)
   }
 
   private def foreachRef(view: PagedLog.View, from: Int)(visit: (Int, Long) => Unit): Unit = {

@@ -52,9 +52,9 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
     frames.foreach(frame => frame.read((reader, scratch) => into.load(reader, scratch)))
 
   /** Applies the frames without reading the base; returns whether there is one. */
-  def attach(frames: Seq[Frame], into: StateLog): Boolean = {
+  def attach(frames: Seq[Frame], into: StateLog, sparse: SparseReads): Boolean = {
     val base = frames.headOption.filter(_.identity.parent.isEmpty).flatMap(_.open())
-    base.foreach(into.attach)
+    base.foreach(into.attach(_, sparse))
     load(if (base.isDefined) frames.tail else frames, into)
     base.isDefined
   }

@@ -43,6 +43,9 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   /** Number of logs whose base was not read yet. */
   var attached = 0
 
+  /** Number of reads that loaded a key without the other keys of its block. */
+  var readAlone = 0
+
   /** Whether the index of the last log has a seeded hash. */
   var isSeeded = false
 
@@ -82,7 +85,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def change(): Unit = {
     val key = pool(random.nextInt(pool.size))
     if (random.nextInt(4) == 0) {
-      assert(log.remove(Blob.bytes(key)) == rows.contains(key))
+      assert(countingAlone(log.remove(Blob.bytes(key))) == rows.contains(key))
       rows -= key
     } else if (hasLists && random.nextBoolean()) {
       // Some lists of shorter values become longer than a slot of the log.
@@ -126,11 +129,18 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def verifyGet(): Unit = {
     val key = pool(random.nextInt(pool.size))
     val (version, bound) = anyVersion()
-    val record = log.find(Blob.bytes(key), bound)
+    val record = countingAlone(log.find(Blob.bytes(key), bound))
     val row =
       if (record == 0L) None else Some(Blob.keyAt(memory, record) -> log.values(memory, record))
     assert(row == version.get(key).map(key -> _))
     ()
+  }
+
+  private def countingAlone[A](read: => A): A = {
+    val (blocks, keys) = (log.contents.unreadBlocks, log.contents.keysInLog)
+    val result = read
+    if (log.contents.unreadBlocks == blocks && log.contents.keysInLog == keys + 1) readAlone += 1
+    result
   }
 
   /** The current rows or those of a served version, with the limit of its readers. */
@@ -240,18 +250,23 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       compaction = None
       val loaded = newLog()
       if (random.nextInt(4) == 0) files.load(files.chain(target.id), loaded)
-      else if (files.attach(files.chain(target.id), loaded)) attached += 1
+      else if (files.attach(files.chain(target.id), loaded, anySparse())) attached += 1
       loaded.seal(target, keep = 1)
       log.release()
       log = loaded
       served = Vector(version)
       if (random.nextInt(8) == 0) verifyWrongTotals(target)
       begin()
+      for (_ <- 0 until random.nextInt(24)) if (random.nextBoolean()) change() else verifyGet()
       // The rest of a base is read by later steps, or here.
       verifySizes()
       if (random.nextInt(3) == 0) verify()
     }
   }
+
+  private def anySparse(): SparseReads =
+    if (random.nextInt(4) == 0) SparseReads.Default
+    else SparseReads(requestsPerBlock = random.nextInt(20), share = random.nextInt(20).toDouble)
 
   /** Starts a new process that finds a base of the last version. */
   private def restart(): Unit = {
@@ -272,8 +287,11 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       val loaded = newLog()
       val error =
         try {
-          files.attach(files.chain(target.id) :+ files.emptyDelta(target, totals), loaded)
-          for (_ <- 0 until random.nextInt(3)) loaded.readNext(1)
+          val frames = files.chain(target.id) :+ files.emptyDelta(target, totals)
+          files.attach(frames, loaded, anySparse())
+          for (_ <- 0 until random.nextInt(3))
+            if (random.nextBoolean()) loaded.readNext(1)
+            else loaded.find(Blob.bytes(pool(random.nextInt(pool.size))), Record.NoBound)
           loaded.complete()
           None
         } catch { case e: CleancutException => Some(e.getErrorId) }

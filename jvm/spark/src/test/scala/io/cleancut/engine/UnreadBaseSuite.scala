@@ -7,7 +7,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.OneFamily._
-import io.cleancut.engine.memory.Bytes
+import io.cleancut.engine.memory.{Bytes, KeyHash}
 import io.cleancut.error.CleancutException
 import io.cleancut.format.frame.{BaseFrame, FamilyTotals, FrameBytes}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
@@ -31,6 +31,69 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
       log.complete()
       assert(rows.forall { case (k, v) => get(log, owned, k).contains(v) })
       assert(source.isClosed)
+      log.release()
+    }
+  }
+
+  test("a key is read alone until its block is requested often") {
+    TestMemory.using("checked") { owned =>
+      val rows = rowsOf(new Random(9), 2000)
+      val source = new Counted(baseOf(rows, owned, blockBytes = 1000).bytes)
+      val log = attached(source, rows, owned, SparseReads(requestsPerBlock = 2, share = 1.0))
+      val table = log.contents
+      val (opening, blocks) = (source.reads, table.unreadBlocks)
+      // The keys of one block, in the order of the base.
+      val keys = rows.keys.toSeq.sortBy(key => Integer.toUnsignedLong(hashOf(key, owned))).take(4)
+      assert(get(log, owned, keys(0)).contains(rows(keys(0))) && table.keysInLog == 1)
+      assert(get(log, owned, keys(0)).nonEmpty && source.reads == opening + 1)
+      assert(get(log, owned, keys(1)).contains(rows(keys(1))) && table.keysInLog == 2)
+      assert(source.reads == opening + 2 && table.unreadBlocks == blocks)
+      assert(get(log, owned, keys(2)).contains(rows(keys(2))) && table.keysInLog > 10)
+      assert(get(log, owned, keys(3)).contains(rows(keys(3))))
+      assert(source.reads == opening + 3 && table.unreadBlocks == blocks - 1)
+      log.complete()
+      assert(table.keysInLog == rows.size && table.totals.keys == rows.size)
+      assert(rows.forall { case (k, v) => get(log, owned, k).contains(v) })
+      log.release()
+    }
+  }
+
+  test("blocks are loaded completely after a share of their number has been requested") {
+    TestMemory.using("checked") { owned =>
+      val rows = rowsOf(new Random(10), 2000)
+      val source = new Counted(baseOf(rows, owned, blockBytes = 1000).bytes)
+      val log = attached(source, rows, owned, SparseReads(requestsPerBlock = 9, share = 0.25))
+      val (opening, blocks) = (source.reads, log.contents.unreadBlocks)
+      // Absent keys count if a block has to be decoded for them.
+      val absent = Seq.tabulate(500)(i => Blob.of(7, i.toByte, (i >> 8).toByte))
+      val isSparse = absent.takeWhile { key =>
+        assert(get(log, owned, key).isEmpty)
+        log.contents.unreadBlocks == blocks
+      }
+      assert(isSparse.size >= blocks / 4 && source.reads == opening + blocks / 4 + 1)
+      assert(log.contents.keysInLog > 0)
+      assert(absent.forall(get(log, owned, _).isEmpty))
+      log.release()
+    }
+  }
+
+  test("a removal in a block that was read in part is purged when the base has been read") {
+    TestMemory.using("checked") { owned =>
+      val rows = rowsOf(new Random(11), 500)
+      val source = new Counted(baseOf(rows, owned, blockBytes = 1000).bytes)
+      val log = attached(source, rows, owned, SparseReads(requestsPerBlock = 9, share = 9.0))
+      val removed = rows.keys.take(5)
+      removed.foreach(key => assert(log.remove(Blob.bytes(key))))
+      log.put(Blob.bytes(removed.last), Blob.bytes(Blob.of(1)))
+      for (number <- 8 to 9) log.seal(Frames.version(number), keep = 1)
+      assert(log.contents.keysInLog == 5)
+      assert(removed.init.forall(get(log, owned, _).isEmpty))
+      log.complete()
+      assert(log.contents.keysInLog == 500)
+      log.seal(Frames.version(10), keep = 1)
+      assert(log.contents.keysInLog == 496 && log.keys == 496)
+      assert(removed.init.forall(get(log, owned, _).isEmpty))
+      assert(get(log, owned, removed.last).contains(Blob.of(1)))
       log.release()
     }
   }
@@ -242,9 +305,14 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
       assert(lists.get(key).map(_.map(_.head)).contains((0 until values).map(_.toByte)))
   }
 
-  private def attached(source: Counted, rows: Rows, owned: TestMemory.Owned): StateLog = {
+  private def attached(
+      source: Counted,
+      rows: Rows,
+      owned: TestMemory.Owned,
+      sparse: SparseReads = SparseReads.Default
+  ): StateLog = {
     val log = OneFamily.newLog(owned)
-    log.attach(BaseFrame.open(request(rows), source).get)
+    log.attach(BaseFrame.open(request(rows), source).get, sparse)
     log.seal(Target, keep = 1)
     log
   }
@@ -252,6 +320,11 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
   private def get(log: StateLog, owned: TestMemory.Owned, key: Blob.Blob): Option[Blob.Blob] = {
     val record = log.find(Blob.bytes(key), Record.NoBound)
     Option.when(record != 0L)(Blob.valueAt(owned.memory, record))
+  }
+
+  private def hashOf(key: Blob.Blob, owned: TestMemory.Owned): Int = {
+    val bytes = Blob.bytes(key)
+    KeyHash.hash32(owned.memory, bytes.base, bytes.offset, bytes.length)
   }
 
   private def request(rows: Rows) = Frames

@@ -50,13 +50,13 @@ abstract class Memory {
     }
 
   /** Whether `sizeBytes` bytes at both locations are equal. */
-  final def same(base: AnyRef, offset: Long, address: Long, sizeBytes: Int): Boolean = {
+  final def same(base: AnyRef, at: Long, otherBase: AnyRef, otherAt: Long, bytes: Int): Boolean = {
     var i = 0
-    val words = sizeBytes & ~7
-    while (i < words && getLong(base, offset + i) == getLong(null, address + i)) i += 8
+    val words = bytes & ~7
+    while (i < words && getLong(base, at + i) == getLong(otherBase, otherAt + i)) i += 8
     if (i < words) return false
-    while (i < sizeBytes && getByte(base, offset + i) == getByte(null, address + i)) i += 1
-    i == sizeBytes
+    while (i < bytes && getByte(base, at + i) == getByte(otherBase, otherAt + i)) i += 1
+    i == bytes
   }
 }
 
