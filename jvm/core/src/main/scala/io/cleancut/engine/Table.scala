@@ -43,6 +43,8 @@ final class Table(
   private val entryKey = new Bytes
 
   private val loading = new UnreadBlocks.Target {
+    override def expect(hash: Int): Unit = if (!isSeeded) lookedAt += index.touch(hash)
+
     override def add(record: BlockDecoder, ref: Int, hash: Int): Unit = insert(record, ref, hash)
   }
 

@@ -102,12 +102,23 @@ final private[engine] class UnreadBlocks(
   def load(block: Int): Unit = {
     val loaded = alone(block)
     foreachRecord(block) { (number, ref) =>
-      if (number == 0) log.provide(ref)
+      if (number == 0) {
+        log.provide(ref)
+        expectAll(block)
+      }
       if (loaded == null || !loaded.get(number)) target.add(records, ref, recordHashes(number))
     }
     alone(block) = null
     read.set(block)
     left -= 1
+  }
+
+  private def expectAll(block: Int): Unit = {
+    var number = 0
+    while (number < places(block).records) {
+      target.expect(recordHashes(number))
+      number += 1
+    }
   }
 
   /** Visits number and ref of each record of a block, which is read and verified first. */
@@ -212,6 +223,9 @@ private[engine] object UnreadBlocks {
 
   /** The table to which records are added. */
   trait Target {
+
+    /** Announces a key with this [[KeyHash]], so that accesses of the memory for it overlap. */
+    def expect(hash: Int): Unit
 
     /** Adds a record of a key with this [[KeyHash]] at its ref. */
     def add(record: BlockDecoder, ref: Int, hash: Int): Unit
