@@ -1,6 +1,7 @@
 """Lists whose values fill several blocks of a base."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,23 @@ def test_lookup_has_each_value_once_and_in_order(base: Path, files: CheckpointFi
     for key in COLD:
         rows = checkpoint.lookup(0, (key, "x"), family="lists").to_pylist()
         assert counts_of(rows, key) == [key, -key, *([11] if key == 1 else [])]
+
+
+def test_a_list_that_begins_in_a_changelog_keeps_its_order(files: CheckpointFiles) -> None:
+    files.delta(1, list_of(1, [1, 2, 3]), 1, families=[FAMILY, LISTS])
+    files.delta(2, [merge(1, "x", 4, 0.5), merge(1, "x", 5, 0.5)], 1, families=[])
+    checkpoint = Checkpoint(files.location)
+    for table in (
+        checkpoint.state(0, family="lists"),
+        checkpoint.lookup(0, (1, "x"), family="lists"),
+    ):
+        assert counts_of(table.to_pylist(), 1) == [1, 2, 3, 4, 5]
+
+
+def test_a_merge_into_a_family_without_lists_is_corrupted(files: CheckpointFiles) -> None:
+    files.delta(1, [replace(merge(1, "x", 1, 0.5), family=0)], 1)
+    with pytest.raises(CorruptedError, match="which has no lists"):
+        Checkpoint(files.location).state(0)
 
 
 def test_verify_accepts_it(base: Path, files: CheckpointFiles) -> None:

@@ -255,6 +255,17 @@ def test_rows_that_a_function_leaves_unread_are_skipped() -> None:
     assert task.page.read(recall.SKIPPED) == 100
 
 
+def test_progress_is_the_number_of_rows_that_the_function_has_received() -> None:
+    task = Task()
+    batches = recall.Batches(_input(random.Random(1), 300), task.page, recall.split_rows)
+    received = 0
+    for batch in batches:
+        assert task.page.read(recall.TAKEN) == received
+        for frame in recall.portions(batches.row_filter, [batch.to_pandas()]):
+            received += len(frame)
+    assert task.page.read(recall.TAKEN) == received == 300
+
+
 def test_rows_of_one_group_are_divided_where_their_treatment_changes() -> None:
     task = Task()
     row_filter = recall.RowFilter(task.page, lambda: None)

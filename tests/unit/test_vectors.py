@@ -10,7 +10,7 @@ import pytest
 from cleancut._checkpoint.read.listing import Listing
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.store_reader import StoreReader
-from cleancut._format.frame.frame import Frame, FrameRequest, read_frame
+from cleancut._format.frame.frame import Block, Frame, FrameRequest, IndexedBase, read_frame
 from cleancut._format.layout import FrameName, StoreId, parse_frame_name, parse_store_directory
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError
@@ -34,9 +34,20 @@ def request_of(vector: dict[str, Any]) -> FrameRequest:
     )
 
 
+def data_of(path: Path) -> bytes:
+    return bytes.fromhex(path.with_suffix(".hex").read_text(encoding="utf-8"))
+
+
 def read(path: Path) -> Frame:
-    data = bytes.fromhex(path.with_suffix(".hex").read_text(encoding="utf-8"))
-    return read_frame(data, request_of(load(path)))
+    return read_frame(data_of(path), request_of(load(path)))
+
+
+def read_by_index(path: Path, size: int | None = None) -> list[Block]:
+    """Reads each block of a snapshot by its index."""
+    data = data_of(path)
+    base = IndexedBase(data, data, request_of(load(path)), len(data) if size is None else size)
+    places = [base.place(ordinal) for ordinal in range(len(base.index.blocks))]
+    return [base.block(n, data[at : at + length]) for n, (at, length) in enumerate(places)]
 
 
 def described(frame: Frame) -> dict[str, Any]:
@@ -114,6 +125,23 @@ def test_corruption_is_found_no_later_than_in_its_layer(path: Path) -> None:
     elif "error" in vector:
         with pytest.raises(CleancutError):
             read(path)
+
+
+def test_blocks_that_are_read_by_the_index_are_those_of_the_frame() -> None:
+    sound = [path for path in FRAMES if load(path).get("frame") and read(path).blocks]
+    indexed = [path for path in sound if read_by_index(path)]
+    assert len(indexed) > 1
+    for path in indexed:
+        assert tuple(read_by_index(path)) == read(path).blocks
+        with pytest.raises(CleancutError, match="does not fit"):
+            read_by_index(path, len(data_of(path)) + 1)
+
+
+@pytest.mark.parametrize("name", ["other-block", "cut", "longer", "flipped-block"])
+def test_a_corrupted_index_is_found_when_a_block_is_read_by_it(name: str) -> None:
+    with pytest.raises(CleancutError) as raised:
+        read_by_index(VECTORS / f"frames/index-{name}.json")
+    assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
 
 
 @pytest.mark.parametrize("path", STORES, ids=lambda path: path.stem)

@@ -133,6 +133,8 @@ def _damaged() -> Iterator[ObjectCase]:
     yield _cut("not-zstd", "A body that is no zstd.", encode_cut(BODY, stored=b"no zstd" * 5))
     doc = "A body that decompresses to more than its length."
     yield _cut("longer-than-it-says", doc, encode_cut(BODY, raw_size=10))
+    doc = "The header states a shorter body; the checksum of header and body holds."
+    yield _cut("stored-length-too-short", doc, encode_cut(BODY, stored_size=10))
 
 
 def _crafted() -> Iterator[ObjectCase]:
@@ -160,6 +162,7 @@ def _crafted() -> Iterator[ObjectCase]:
     yield with_channel("of-another-id", "The last frame has another id.", id=version_id(9))
     beyond = [len(BODY["segments"]), *base[1:]]
     yield with_channel("segment-not-named", "An index beyond the segments.", frames=[beyond])
+    yield with_channel("segment-negative", "An index below 0.", frames=[[-1, *base[1:]]])
     early = [[*base[:2], EPOCH, *base[3:]]]
     yield with_channel("of-another-version", "A base of the version before.", frames=early)
 
@@ -249,6 +252,8 @@ def _crafted_parts() -> Iterator[ObjectCase]:
         yield _made(name, doc, BODY | {"costs": wrong})
     for name, doc, wrong in _wrong_sinks():
         yield _made(name, doc, BODY | {"sinks": wrong})
+    for name, doc, wrong in _wrong_references():
+        yield _made(name, doc, BODY | {"referred": wrong})
     without = _without(channel(3), "rowsInFlight")
     yield _made("channel-without-rows", "It lacks its rows.", BODY | {"channels": [without]})
     store = BODY["inFlight"][0]
@@ -261,6 +266,17 @@ def _crafted_parts() -> Iterator[ObjectCase]:
     delta = [frame[0], "delta", *frame[2:]]
     repeated = BODY | {"inFlight": [store | {"frames": [delta, delta]}]}
     yield _made("version-repeated", "Two frames of one version.", repeated)
+
+
+def _wrong_references() -> Iterator[tuple[str, str, Any]]:
+    first, last = REFERRED
+    yield "referred-out-of-order", "Versions that descend.", [last, first]
+    yield "referred-twice", "Two references of one version.", [first, first]
+    yield "referred-version-0", "A reference of the empty version.", [first | {"version": 0}]
+    later = [first, last | {"version": EPOCH + 2}]
+    yield "referred-of-a-later-version", "A version after that of the cut.", later
+    named = [first | {"segments": [page_name(3)]}]
+    yield "referred-of-no-segment", "A reference that names a page.", named
 
 
 def _wrong_sinks() -> Iterator[tuple[str, str, Any]]:

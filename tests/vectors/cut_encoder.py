@@ -107,13 +107,17 @@ def encode_cut(
     reserved: int = 0,
     raw_size: int | None = None,
     stored: bytes | None = None,
+    stored_size: int | None = None,
     compress: bool = False,
 ) -> bytes:
     """Encodes a cut like a writer."""
     raw = json_bytes(body)
     stored = stored_json(body, compress=compress) if stored is None else stored
-    size = len(raw) if raw_size is None else raw_size
-    head = magic + struct.pack("<HBBII", version, codec, reserved, size, len(stored))
+    sizes = (
+        len(raw) if raw_size is None else raw_size,
+        len(stored) if stored_size is None else stored_size,
+    )
+    head = magic + struct.pack("<HBBII", version, codec, reserved, *sizes)
     return head + struct.pack("<I", crc32(head + stored)) + stored
 
 

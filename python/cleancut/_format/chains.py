@@ -68,8 +68,6 @@ def assembled(store: StoreId, frames: Iterable[PlacedFrame], version: int) -> Ch
     top = max((base.name.version for base in bases), default=0)
     deltas = [frame for frame in candidates if frame.name.version > top]
     newest = dict.fromkeys(base for base in bases if base.name.version == top)
-    if len(newest) > 1:
-        raise ValueError(f"{store} has {len(newest)} snapshots of version {top}")
     chain = (*newest, *sorted(deltas, key=lambda frame: frame.name.version))
     check_whole(store, chain, version)
     return chain

@@ -124,10 +124,8 @@ class RowFilter:
         self._holes.append((first, last))
 
     def publish(self):
-        """Reports the progress of the function to the task."""
-        # After the decision, the task retains all rows that may be skipped.
-        if self.skip is None:
-            self.page.write(TAKEN, self.seen)
+        """Reports the progress of the function to the task, which reads it until it decides."""
+        self.page.write(TAKEN, self.seen)
 
     def _decide(self):
         self._wait()

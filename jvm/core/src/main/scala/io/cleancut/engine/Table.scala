@@ -241,9 +241,7 @@ final class Table(
     }
     i = 0
     while (i < entries.size) {
-      // Records appended after the scan was opened are not visible; an abort may remove them.
-      into(i) =
-        if (Integer.compareUnsigned(entries.ref(i), bound) < 0) newestRef(entries, i) else 0L
+      into(i) = newestRef(entries, i)
       i += 1
     }
     i = 0

@@ -37,6 +37,34 @@ class DeltaWriterSuite extends AnyFunSuite {
     }
   }
 
+  test("a delta has a family that is created after its first block") {
+    TestMemory.using("checked") { owned =>
+      val log = logWith(Nil, owned)
+      val opened = Seq.newBuilder[Frames.Open]
+      val writer = log.deltaTo { families =>
+        val identity = Frames.delta(Frames.version(2), Some(Frames.version(1)))
+        val open = new Frames.Open(identity.copy(families = families))
+        opened += open
+        open.writer
+      }
+      log.family(Lists.name).get.table.put(bytes("a"), Blob.bytes(aBlock))
+      writer.cursor(log.family(Lists.name).get).keepUp()
+      assert(opened.result().size == 1)
+      val later = log.declare(Lists.copy(name = "later"))
+      later.table.put(bytes("b"), valueOf(1))
+      writer.finish()
+      assert(opened.result().size == 2)
+      opened.result().last.done().read { (reader, scratch) =>
+        assert(reader.identity.families.map(_.name) == Seq(Lists.name, "later"))
+        val records = new FrameRecords(reader, scratch)
+        val families =
+          Iterator.continually(records.advance()).takeWhile(_ == true).map(_ => records.family)
+        assert(families.toSeq == Seq(Lists.id, later.schema.id))
+      }
+      log.release()
+    }
+  }
+
   private def delta(before: Seq[Change], epoch: Seq[Change], keepsReplaced: Boolean = false) =
     TestMemory.using("checked") { owned =>
       val log = logWith(before, owned)
@@ -90,6 +118,8 @@ class DeltaWriterSuite extends AnyFunSuite {
   }
 
   private def bytes(key: String): Bytes = Blob.bytes(Blob.of(key.getBytes("US-ASCII").toSeq: _*))
+
+  private def aBlock = Blob.of(Seq.fill(BlockEncoder.TargetBytes)(1.toByte): _*)
 
   private def valueOf(number: Int): Bytes = Blob.bytes(Blob.of(number.toByte))
 }

@@ -56,6 +56,28 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("a version is found by its ID, if one is requested") {
+    using { (log, _) =>
+      log.put(Blob.bytes(Blob.of(1)), Blob.bytes(Blob.of(1)))
+      log.seal(Frames.version(1), keep = 1)
+      assert(log.find(1L, None).contains(log.latest))
+      assert(log.find(1L, Some(Frames.version(1).id)).contains(log.latest))
+      assert(log.find(1L, Some(Frames.version(2).id)).isEmpty)
+    }
+  }
+
+  test("rows of a dropped family are garbage, until the drop is undone") {
+    using { (log, _) =>
+      log.put(Blob.bytes(Blob.of(1)), Blob.bytes(Blob.of(1)))
+      log.seal(Frames.version(1), keep = 1)
+      val bytes = log.liveBytes
+      assert(log.drop(Schema.name))
+      assert(log.liveBytes == 0L && log.deadBytes >= bytes && bytes > 0L)
+      assert(log.tryRewindTo(log.latest))
+      assert(log.liveBytes == bytes && log.keys == 1)
+    }
+  }
+
   test("only an empty log can start at a version, and continues from it") {
     using { (log, _) =>
       log.startAt(7L, Some(Frames.version(7).id))

@@ -96,6 +96,27 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(closed(ledger) == Map(state -> version(2), channel -> version(2)))
   }
 
+  test("an attempt does not decide before there are frames of all its stores") {
+    val other = state.copy(name = "other")
+    val ledger = new EpochLedger(Epoch, Some(before))
+    ledger.channels.open(1, channel, mayDefer = true)
+    Seq(state, other).foreach(ledger.open(1, _))
+    ledger.ack(frame(1, channel, FrameKind.Base))
+    ledger.channels.report(1, report(3))
+    ledger.ack(frame(1, state, FrameKind.Delta))
+    assert(ledger.channels.decision(channel).isEmpty)
+    ledger.ack(frame(1, other, FrameKind.Base))
+    assert(ledger.channels.decision(channel).map(_.report).contains(report(3)))
+  }
+
+  test("an attempt that repeats a decision reports, although it may leave no other rows") {
+    val ledger = new QueryLedger(Epoch - 1, Some(before))
+    run(ledger.epoch, 1, inFlight = 3)
+    val task = ChannelTask(2, channel, Epoch, 4, "0", Capture.Off)
+    assert(ledger.openChannel(task, mayDefer = false).isRight)
+    assert(!ledger.epoch.channels.isRead(2) && !ledger.epoch.channels.isWhole(channel))
+  }
+
   test("a held frame decides like a durable one") {
     val ledger = new EpochLedger(Epoch, Some(before))
     ledger.channels.open(1, channel, mayDefer = true)
