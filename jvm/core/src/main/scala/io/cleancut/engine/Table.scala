@@ -257,6 +257,27 @@ final class Table(
     lookedAt = seen
   }
 
+  /**
+   * Prefetches the buckets and the newest records of the first `count` keys, given by their hashes
+   * ([[hashOf]]). The memory accesses for them overlap; those of later requests for the keys, one
+   * after another, would not. It has no effect on results.
+   */
+  def prefetch(hashes: Array[Int], count: Int): Unit = {
+    var seen = 0L
+    var i = 0
+    while (i < count) {
+      seen += index.touch(hashes(i))
+      i += 1
+    }
+    i = 0
+    while (i < count) {
+      val ref = index.onlyRef(hashes(i))
+      if (ref != 0L && ref != Several) seen += next(memory, log.address(ref.toInt))
+      i += 1
+    }
+    lookedAt = seen
+  }
+
   /** The newest ref of an entry's key, unsigned; 0 if the key is gone. */
   private def newestRef(entries: OrderedEntries, i: Int): Long = {
     val only = index.onlyRef(entries.hash(i))
@@ -494,7 +515,7 @@ final class Table(
   }
 
   /** The hash of a key in the index. */
-  private def hashOf(key: Bytes): Int =
+  def hashOf(key: Bytes): Int =
     if (isSeeded) limit.seeded.hash32(memory, key.base, key.offset, key.length)
     else hashInFiles(key)
 

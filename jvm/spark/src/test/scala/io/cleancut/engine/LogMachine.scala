@@ -129,11 +129,18 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def verifyGet(): Unit = {
     val key = pool(random.nextInt(pool.size))
     val (version, bound) = anyVersion()
+    if (random.nextBoolean()) prefetchSome(key)
     val record = countingAlone(log.find(Blob.bytes(key), bound))
     val row =
       if (record == 0L) None else Some(Blob.keyAt(memory, record) -> log.values(memory, record))
     assert(row == version.get(key).map(key -> _))
     ()
+  }
+
+  private def prefetchSome(key: Blob.Blob): Unit = {
+    val keys = key +: Seq.fill(random.nextInt(16))(pool(random.nextInt(pool.size)))
+    val hashes = keys.map(k => log.contents.hashOf(Blob.bytes(k))).toArray
+    log.contents.prefetch(hashes, random.nextInt(keys.size + 1))
   }
 
   private def countingAlone[A](read: => A): A = {

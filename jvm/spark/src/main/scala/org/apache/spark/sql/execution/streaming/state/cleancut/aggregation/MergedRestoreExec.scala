@@ -54,11 +54,11 @@ case class MergedRestoreExec(
       ) { case (store, rows) =>
         val keyOf = UnsafeProjection.create(keys, input)
         val merge = new StateMerge(merged, keys, stored, input)
-        rows.map { row =>
+        val ahead = new RowsAhead(rows, keyOf, keys.size, input.size, store)
+        ahead.map { row =>
           numOutputRows += 1
-          val key = keyOf(row)
-          val value = store.get(key, StateStore.DEFAULT_COL_FAMILY_NAME)
-          merge(key, value, row)
+          val value = store.get(ahead.key, StateStore.DEFAULT_COL_FAMILY_NAME)
+          merge(ahead.key, value, row)
         }
       }
   }

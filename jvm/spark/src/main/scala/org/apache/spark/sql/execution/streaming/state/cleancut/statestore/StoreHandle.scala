@@ -77,6 +77,13 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     wanted.iterator.map(get(_, colFamilyName))
   }
 
+  /**
+   * Prefetches the state of the first `count` keys, for which [[get]] is called next. The calls
+   * then do not wait for memory one after another.
+   */
+  private[cleancut] def prefetch(keys: Array[UnsafeRow], count: Int, colFamilyName: String): Unit =
+    guarded("get")(use("get", colFamilyName).prefetch(keys, count))
+
   override def valuesIterator(key: UnsafeRow, colFamilyName: String): Iterator[UnsafeRow] =
     spinLock {
       val family = useMultiValued("valuesIterator", colFamilyName)

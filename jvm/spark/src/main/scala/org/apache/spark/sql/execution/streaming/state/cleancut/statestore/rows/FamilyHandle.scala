@@ -49,6 +49,7 @@ final private[cleancut] class FamilyHandle(
   val copies: Boolean = codec.copies
   private val keyBytes = new Bytes
   private val valueBytes = new Bytes
+  private var hashes = Array.emptyIntArray
 
   /** Computes places of scans; the table has a separate instance for rows that are put. */
   def order: Option[SparkKeyOrder] = kind.order
@@ -59,6 +60,13 @@ final private[cleancut] class FamilyHandle(
   /** Address of the key's newest record, or 0. */
   def find(key: UnsafeRow): Long =
     if (table == null) 0L else table.find(pointKey(key), bound)
+
+  /** Prefetches the records of the first `count` keys; see [[Table.prefetch]]. */
+  def prefetch(keys: Array[UnsafeRow], count: Int): Unit = if (table != null) {
+    if (hashes.length < count) hashes = new Array[Int](count)
+    for (i <- 0 until count) hashes(i) = table.hashOf(pointKey(keys(i)))
+    table.prefetch(hashes, count)
+  }
 
   /**
    * The value at a record; for a list of values the first one. Returns a new row each time: joins
