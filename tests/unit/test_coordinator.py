@@ -43,6 +43,7 @@ class Facade:
             "inFlight": [],
             "aligned": {},
             "overloaded": {},
+            "pysparkLoop": {},
             "unreadableSavepoints": [],
             "slow": {"counts": {}},
         }
@@ -70,6 +71,7 @@ class Facade:
             status["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
             status["aligned"] = {"1": "limit is not captured yet"}
             status["overloaded"] = {"0": "7 rows did not stay in flight"}
+            status["pysparkLoop"] = {"2": "it processes its initial state"}
             broken = {"name": "early", "detail": "its page is gone.", "lastEpoch": 4}
             status["unreadableSavepoints"] = [broken]
             last = {"epoch": 40, "kind": "commit", "typicalMs": 90, "detail": "its commit"}
@@ -239,6 +241,8 @@ def test_status_lists_in_flight_rows_and_aligned_operators() -> None:
     assert re.search(r"in flight +40 rows in 2 channels", str(status))
     assert status.overloaded == {0: "7 rows did not stay in flight"}
     assert re.search(r"operator 0 is overloaded +7 rows did not stay in flight", str(status))
+    assert status.pyspark_loop == {2: "it processes its initial state"}
+    assert re.search(r"operator 2 uses PySpark's loop +it processes its initial state", str(status))
     assert [savepoint.name for savepoint in status.unreadable_savepoints] == ["early"]
     assert re.search(
         r"unreadable savepoint +Savepoint early cannot be read: its page is gone", str(status)

@@ -125,6 +125,8 @@ class CoordinatorStatus(Brief):
         in_flight: shuffle inputs that have in-flight rows after the last cut.
         aligned: for operators that cannot be overtaken, by operator id, the reason. Empty in mode
             "aligned", unless the run has replayed in-flight rows.
+        pyspark_loop: for operators with a Python function whose loop over groups may be PySpark's,
+            by operator id, the reason.
         restore_test: the last cut that passed a restore test; None if none has. It and `replicas`
             are read once a minute, and stay as they are if the store is unavailable.
         replicas: the recorded replicas, and their lag.
@@ -149,6 +151,7 @@ class CoordinatorStatus(Brief):
     in_flight: tuple[InFlight, ...]
     aligned: Mapping[int, str]
     overloaded: Mapping[int, str]
+    pyspark_loop: Mapping[int, str] = field(default_factory=dict)
     provider: str | None = None
     restore_test: RestoreTestStatus | None = None
     replicas: tuple[ReplicaStatus, ...] = ()
@@ -200,6 +203,10 @@ class CoordinatorStatus(Brief):
         facts += [
             (f"operator {operator} is overloaded", why)
             for operator, why in sorted(self.overloaded.items())
+        ]
+        facts += [
+            (f"operator {operator} uses PySpark's loop", why)
+            for operator, why in sorted(self.pyspark_loop.items())
         ]
         facts += [
             ("unreadable savepoint", str(savepoint)) for savepoint in self.unreadable_savepoints
@@ -278,8 +285,9 @@ class Coordinator:
             executors=usage_of(described["executors"]),
             executor_count=described["executorCount"],
             in_flight=tuple(map(_in_flight, described["inFlight"])),
-            aligned={int(operator): why for operator, why in described["aligned"].items()},
-            overloaded={int(operator): why for operator, why in described["overloaded"].items()},
+            aligned=_by_operator(described["aligned"]),
+            overloaded=_by_operator(described["overloaded"]),
+            pyspark_loop=_by_operator(described["pysparkLoop"]),
             provider=self._provider,
             restore_test=last_restore_test(f"{PROOFS}/{name}" for name in notes["proofs"]),
             replicas=tuple(
@@ -473,6 +481,10 @@ class Coordinator:
         with translating():
             call = getattr(self._facade, method)
             return call(self._location, self._driver.session, *arguments)
+
+
+def _by_operator(reasons: Mapping[str, str]) -> dict[int, str]:
+    return {int(operator): why for operator, why in reasons.items()}
 
 
 def _in_flight(channel: Mapping[str, Any]) -> InFlight:

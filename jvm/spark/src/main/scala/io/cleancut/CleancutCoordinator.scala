@@ -81,12 +81,13 @@ object CleancutCoordinator {
       val savepoint = savepoints.addObject().put("name", invalid.name).put("detail", invalid.detail)
       invalid.lastEpoch.foreach(savepoint.put("lastEpoch", _))
     }
-    val aligned = node.putObject("aligned")
-    status.aligned.foreach { case (operator, reason) => aligned.put(operator.toString, reason) }
-    val overloaded = node.putObject("overloaded")
-    status.overloaded.foreach { case (operator, reason) =>
-      overloaded.put(operator.toString, reason)
+    def put(name: String, reasons: Map[Long, String]): Unit = {
+      val written = node.putObject(name)
+      reasons.foreach { case (operator, reason) => written.put(operator.toString, reason) }
     }
+    put("aligned", status.reasons.aligned)
+    put("pysparkLoop", status.reasons.pysparkLoop)
+    put("overloaded", status.overloaded)
     mapper.writeValueAsString(node)
   }
 

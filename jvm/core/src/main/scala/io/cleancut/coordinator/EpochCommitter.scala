@@ -145,7 +145,7 @@ final private[coordinator] class EpochCommitter(
     val (tasks, aligned) = runs.locked {
       run.advance(next)
       committed = Some(CommittedEpoch(cut, cutMs))
-      (run.meter.advance(used, writeNs), run.aligned)
+      (run.meter.advance(used, writeNs), run.reasons.aligned)
     }
     logger.info(
       s"Committed epoch $epoch of ${archive.location}: ${chains.size} stores, commit took " +

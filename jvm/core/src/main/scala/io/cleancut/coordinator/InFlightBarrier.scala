@@ -2,6 +2,7 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.CompletableFuture
 
+import io.cleancut.coordinator.state.OperatorReasons
 import io.cleancut.format.StoreCut
 import io.cleancut.format.cut.{ChannelReading, ChannelReport}
 import io.cleancut.protocol.{OffsetEntry, Refusal}
@@ -41,12 +42,18 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
 
   /** Records why operators of this run are aligned, by operator id. */
   def alignedBecause(runId: String, reasons: Map[Long, String]): Unit = {
-    within(runId)(_.aligned = reasons)
+    within(runId)(run => run.reasons = run.reasons.copy(aligned = reasons))
     ()
   }
 
-  def aligned: Map[Long, String] =
-    runs.locked(runs.current.fold(Map.empty[Long, String])(_.aligned))
+  /** Records why PySpark's loops of this run are not replaced, by operator id. */
+  def pysparkLoopBecause(runId: String, reasons: Map[Long, String]): Unit = {
+    within(runId)(run => run.reasons = run.reasons.copy(pysparkLoop = reasons))
+    ()
+  }
+
+  def reasons: OperatorReasons =
+    runs.locked(runs.current.fold(OperatorReasons.None)(_.reasons))
 
   /**
    * Completes with the overtaken attempts on an executor, once there are some that it does not

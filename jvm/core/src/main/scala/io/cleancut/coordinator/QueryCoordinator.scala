@@ -80,7 +80,9 @@ final class QueryCoordinator(
   def isDecidedBefore(runId: String, epoch: Long): Boolean = barrier.isDecidedBefore(runId, epoch)
   def alignedBecause(runId: String, reasons: Map[Long, String]): Unit =
     barrier.alignedBecause(runId, reasons)
-  def aligned: Map[Long, String] = barrier.aligned
+  def pysparkLoopBecause(runId: String, reasons: Map[Long, String]): Unit =
+    barrier.pysparkLoopBecause(runId, reasons)
+  def reasons: OperatorReasons = barrier.reasons
   def awaitOvertaken(
       runId: String,
       executor: String,
@@ -190,7 +192,7 @@ final class QueryCoordinator(
       runs.usage(),
       cut.toSeq.flatMap(_.channels),
       cut.fold(Map.empty[StoreId, ChannelCourse])(_.courses),
-      run.fold(Map.empty[Long, String])(_.aligned),
+      run.fold(OperatorReasons.None)(_.reasons),
       runtime.watcher.fold(SlowTally.None)(_.slow),
       run.toSeq.flatMap(_.collector.unreadable)
     )

@@ -97,7 +97,7 @@ object QueryFigures {
       Some(query.courses.map(_.rowsBeyondBound).sum.toDouble)
     ),
     "overloaded_operators" -> (query => Some(query.status.overloaded.size.toDouble)),
-    "aligned_operators" -> (query => Some(query.status.aligned.size.toDouble)),
+    "aligned_operators" -> (query => Some(query.status.reasons.aligned.size.toDouble)),
     "unreadable_savepoints" -> (query => Some(query.status.unreadableSavepoints.size.toDouble)),
     "stores" -> (_.last.map(_.cut.stores.size.toDouble)),
     "executors" -> (query => Some(query.status.usage.executorCount.toDouble)),

@@ -4,6 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.driver.DriverQueries
+import io.cleancut.coordinator.state.OperatorReasons
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.cutstore.gc.CutRetention
@@ -99,12 +100,14 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(second.open("run-1", 1, part(0), 0).left.exists(_.why.contains("run-2")))
   }
 
-  test("the reasons for aligned operators are kept after a run has ended") {
+  test("the reasons about operators are kept after a run has ended") {
     val runs = new DriverQueries
     val cuts = begin(runs, "query", "run-1")(new Query("query"))
     cuts.alignedBecause("run-1", Map(0L -> "it is the last"))
+    cuts.pysparkLoopBecause("run-1", Map(1L -> "it is slow"))
     runs.endRun("run-1")
-    assert(runs.find("query").exists(_.alignedBefore == Map(0L -> "it is the last")))
+    val expected = OperatorReasons(Map(0L -> "it is the last"), Map(1L -> "it is slow"))
+    assert(runs.find("query").exists(_.reasonsBefore == expected))
     assert(runs.find("other").isEmpty)
   }
 

@@ -3,7 +3,7 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.state.{CommittedEpoch, CutsStatus}
+import io.cleancut.coordinator.state.{CommittedEpoch, CutsStatus, OperatorReasons}
 import io.cleancut.cutstore.Notes
 import io.cleancut.cutstore.usage.{Usage, UsageBook}
 import io.cleancut.format.{FrameKind, FramePlace, StoreCut}
@@ -48,7 +48,7 @@ class QueryFiguresSuite extends AnyFunSuite {
       ChannelReport(channel, RowsDigest(50, 0), RowsDigest(course.bytesInFlight / 10, 0))
     },
     courses = courses.toMap,
-    aligned = Map(4L -> "why")
+    reasons = OperatorReasons(Map(4L -> "why"), Map.empty)
   )
 
   private def channel(operator: Long, partition: Int) =

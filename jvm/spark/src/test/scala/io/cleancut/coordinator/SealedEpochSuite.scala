@@ -58,11 +58,11 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     }
     epoch(cuts, "r1", 0)
     cuts.hold("r1", 1)
-    assert(opened(1, capture) && cuts.status.aligned.isEmpty)
+    assert(opened(1, capture) && cuts.status.reasons.aligned.isEmpty)
     epoch(cuts, "r1", 1)
-    assert(!opened(2, Capture.Off) && cuts.status.aligned.isEmpty)
-    assert(!opened(2, capture) && cuts.status.aligned.keySet == Set(3L))
-    assert(cuts.status.aligned(3L).contains("seal"))
+    assert(!opened(2, Capture.Off) && cuts.status.reasons.aligned.isEmpty)
+    assert(!opened(2, capture) && cuts.status.reasons.aligned.keySet == Set(3L))
+    assert(cuts.status.reasons.aligned(3L).contains("seal"))
   }
 
   test("a task that emitted all its rows before the hold stays aligned after it, with a reason") {
@@ -73,7 +73,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(!mayDefer(cuts, 1, 0, capture))
     cuts.hold("r1", 1)
     assert(!mayDefer(cuts, 1, 0, capture) && mayDefer(cuts, 1, 1, capture))
-    assert(cuts.status.aligned.keySet == Set(3L))
+    assert(cuts.status.reasons.aligned.keySet == Set(3L))
     epoch(cuts, "r1", 1)
     cuts.hold("r1", 2)
     assert(mayDefer(cuts, 2, 0, capture))
@@ -113,7 +113,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val capture = Capture(CaptureMode.Unaligned, None)
     val task = ChannelTask(1L, channel, 0L, 2, "executor", capture)
     assert(cuts.openChannel("r1", task).exists(!_.mayDefer))
-    assert(cuts.status.aligned.isEmpty)
+    assert(cuts.status.reasons.aligned.isEmpty)
   }
 
   test("a frame that is sent twice while it is held is written once") {

@@ -1,6 +1,7 @@
 package io.cleancut.coordinator.driver
 
 import io.cleancut.base.{Clock, DaemonThreads, StoreId}
+import io.cleancut.coordinator.state.OperatorReasons
 import io.cleancut.coordinator.{CutsRuntime, Maintenance, QueryCoordinator}
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.objectstore.ObjectStore
@@ -17,7 +18,7 @@ final class DriverQuery private[coordinator] (val location: String) {
   import DriverQuery._
 
   @volatile private var live = Option.empty[LiveRun]
-  @volatile private var reasons = Map.empty[Long, String]
+  @volatile private var reasons = OperatorReasons.None
   private val bases = new BaseHomes
   private val standbys = new Standbys(assigning)
 
@@ -41,8 +42,8 @@ final class DriverQuery private[coordinator] (val location: String) {
   /** The current run. */
   def runId: Option[String] = live.map(_.runId)
 
-  /** Why operators of the last run were aligned, after it has ended. */
-  def alignedBefore: Map[Long, String] = reasons
+  /** Why operators of the last run were not executed as requested, after it has ended. */
+  def reasonsBefore: OperatorReasons = reasons
 
   /** Runs an action on the homes of the stores' bases. */
   def homes[A](action: BaseHomes => A): A = bases.synchronized(action(bases))
@@ -100,7 +101,7 @@ final class DriverQuery private[coordinator] (val location: String) {
   private[cleancut] def endRun(runId: String): Option[QueryCoordinator] = synchronized {
     val over = live.filter(_.runId == runId).map(_.cuts)
     over.foreach { cuts =>
-      reasons = cuts.aligned
+      reasons = cuts.reasons
       live = None
       starts.runEnded()
       pace.endRun()

@@ -24,8 +24,8 @@ import io.cleancut.protocol.EpochProgress
  *   shuffle inputs in the last cut
  * @param courses
  *   how the shuffle inputs reached the barrier, if it is known
- * @param aligned
- *   reasons why operators are not captured, by operator ID
+ * @param reasons
+ *   why operators are not executed as the settings request
  * @param slow
  *   slow epochs of this run
  * @param unreadableSavepoints
@@ -41,7 +41,7 @@ final case class CutsStatus(
     usage: UsageBook.Shares,
     channels: Seq[ChannelReport],
     courses: Map[StoreId, ChannelCourse],
-    aligned: Map[Long, String],
+    reasons: OperatorReasons,
     slow: SlowTally = SlowTally.None,
     unreadableSavepoints: Seq[UnreadableSavepoint] = Nil
 ) {

@@ -33,7 +33,7 @@ final private[cleancut] class QueryRun(
 
   /** Open requests of executors, which outlive an epoch. */
   val barrier = new Barrier
-  var aligned = Map.empty[Long, String]
+  var reasons = OperatorReasons.None
 
   /** Description of the later owner, for messages. */
   @volatile var fencedBy = Option.empty[String]
@@ -150,7 +150,8 @@ final private[cleancut] class QueryRun(
   def openChannel(task: ChannelTask, nowNs: Long): Either[Refusal, ChannelOpened] = {
     val state = at(task.epoch)
     if (task.capture != Capture.Off && !state.isHeld && state.finishing.isEmpty)
-      aligned += task.channel.operator -> QueryRun.NotSealed
+      reasons =
+        reasons.copy(aligned = reasons.aligned + (task.channel.operator -> QueryRun.NotSealed))
     val isDeferring = pending.mayDefer(task)
     ledger.openChannel(task, isDeferring).map { stored =>
       if (isDeferring) {

@@ -87,7 +87,8 @@ object DriverCuts extends Logging {
     within(location, session) { cuts =>
       val current = cuts.status
       if (current.run.isDefined) current
-      else current.copy(aligned = queries.find(location).fold(current.aligned)(_.alignedBefore))
+      else
+        current.copy(reasons = queries.find(location).fold(current.reasons)(_.reasonsBefore))
     }
 
   /** The starts of epochs of a query that runs on this driver, or may run soon. */

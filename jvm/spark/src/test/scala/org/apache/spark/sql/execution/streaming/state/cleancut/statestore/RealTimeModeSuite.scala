@@ -127,7 +127,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience
   test("a query in real-time mode is committed by cuts, and reports why operators are aligned") {
     val root = runTwice(Capturing: _*)(Capturing: _*)
     val cuts = DriverCuts.status(s"file:$root", session(Capturing: _*))
-    assert(cuts.aligned == Map(0L -> "it runs in real-time mode"))
+    assert(cuts.reasons.aligned == Map(0L -> "it runs in real-time mode"))
     assert(files(root).exists(_.endsWith(".cut")) && !files(root).exists(_.endsWith(".delta")))
   }
 

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.capture.pythonworker
 
+import org.apache.spark.SPARK_VERSION
 import org.apache.spark.api.python.SimplePythonFunction
 import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeTimeout
@@ -12,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.streaming.TimeMode
 
-import io.cleancut.conf.Settings
+import io.cleancut.conf.{Keys, Settings}
 
 /** Properties of a stateful operator with a Python function that capture requires. */
 private[cleancut] object PythonOperator {
@@ -68,14 +69,26 @@ private[cleancut] object PythonOperator {
     }
   }
 
-  /** Whether PySpark's loop over groups is replaced. */
-  def isAccelerated(operator: SparkPlan): Boolean = {
-    val hasInitialState = operator match {
-      case transform: TransformWithStateInPySparkExec => transform.hasInitialState
-      case _                                          => false
-    }
-    !hasInitialState && !isPipelined(operator) &&
-    Settings.from(new StateStoreConf(operator.conf).sqlConfs).acceleratesPython
+  /** Whether PySpark's loop over groups is replaced, if the worker has the expected one. */
+  def isAccelerated(operator: SparkPlan): Boolean = plainBecause(operator).isEmpty
+
+  /** The reason why PySpark's loop over groups is not, or may not be, replaced. */
+  def pysparkLoopBecause(operator: SparkPlan): Option[String] = {
+    // The workers compare the text of the loop.
+    val unknown = Option.when(!LoopVersions.contains(SPARK_VERSION))(
+      s"the loop of PySpark $SPARK_VERSION is replaced only if it is equal to that of a known " +
+        "version; the log of the Python workers has a warning if it is not"
+    )
+    plainBecause(operator).orElse(unknown)
+  }
+
+  private def plainBecause(operator: SparkPlan): Option[String] = operator match {
+    case _ if !Settings.from(new StateStoreConf(operator.conf).sqlConfs).acceleratesPython =>
+      Some(s"${Keys.AcceleratePython.name} is false")
+    case _ if isPipelined(operator) => Some(s"$Pipelined is true")
+    case transform: TransformWithStateInPySparkExec if transform.hasInitialState =>
+      Some("it processes its initial state")
+    case _ => None
   }
 
   // Its worker reads ahead in a separate thread.
@@ -83,4 +96,12 @@ private[cleancut] object PythonOperator {
     operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false)
 
   private val Pipelined = "spark.python.udf.pipelined.enabled"
+
+  /** The releases whose loops have the hashes in the worker's modules. */
+  private[cleancut] val LoopVersions: Set[String] = Set(
+    (1 to 5).map(patch => s"4.0.$patch"),
+    (0 to 4).map(patch => s"4.1.$patch"),
+    (0 to 1).map(patch => s"4.2.$patch"),
+    Seq("4.3.0")
+  ).flatten
 }
