@@ -47,7 +47,8 @@ vars == <<run, owners, entry, object, frames, shown, cut>>
 
 Inactive(at) ==
   [at |-> at, generation |-> 0, sink |-> Nobody, isAlone |-> FALSE, epoch |-> 0,
-   isFirst |-> FALSE, input |-> Absent, follows |-> Absent, made |-> Nothing]
+   isFirst |-> FALSE, input |-> Absent, isEntering |-> FALSE, follows |-> Absent,
+   made |-> Nothing]
 
 Init ==
   /\ run = [r \in Runs |-> Inactive("idle")]
@@ -156,15 +157,32 @@ Read(r) ==
 -----------------------------------------------------------------------------
 (* An epoch. *)
 
+(* O15: the entry of an epoch may be written while the epoch runs, if the sink seals it. *)
+MayEnterLater(r) == run[r].sink = "seal" /\ ~run[r].isFirst
+
 (* O5: it plans the epoch, or stops where another run has. O13: before the first cut that may be. *)
 Plan(r) ==
   /\ Is(r, "plan")
   /\ LET e == run[r].epoch IN
-       IF entry[e] # Absent /\ Follows("EntryIfAbsent")
+       IF MayEnterLater(r)
+       THEN /\ run' = [run EXCEPT ![r].at = Planned(r), ![r].input = r, ![r].isEntering = TRUE]
+            /\ UNCHANGED entry
+       ELSE IF entry[e] # Absent /\ Follows("EntryIfAbsent")
        THEN /\ IF e = 0 THEN Ends(r) ELSE Stops(r)
             /\ UNCHANGED entry
        ELSE /\ entry' = [entry EXCEPT ![e] = r]
             /\ run' = [run EXCEPT ![r].at = Planned(r), ![r].input = r]
+  /\ UNCHANGED <<owners, object, frames, shown, cut>>
+
+(* O15: another thread writes the entry. *)
+Enter(r) ==
+  /\ run[r].isEntering
+  /\ LET e == run[r].epoch IN
+       IF entry[e] # Absent /\ Follows("EntryIfAbsent")
+       THEN /\ IF IsActive(r) THEN Stops(r) ELSE Ends(r)
+            /\ UNCHANGED entry
+       ELSE /\ entry' = [entry EXCEPT ![e] = r]
+            /\ IF IsActive(r) THEN run' = [run EXCEPT ![r].isEntering = FALSE] ELSE Ends(r)
   /\ UNCHANGED <<owners, object, frames, shown, cut>>
 
 (* S9: the claim, or the copy of the seal that it follows. *)
@@ -210,6 +228,7 @@ Collected(r) ==
 (* W2: its tasks run, and their frames are durable when all are done. *)
 Work(r) ==
   /\ Is(r, "work")
+  /\ ~run[r].isEntering \/ ~Follows("EntryBeforeTasks")
   /\ LET e == run[r].epoch IN
        IF run[r].sink = "skip" /\ shown[e] # {}
        THEN /\ run' = [run EXCEPT ![r].at = "cut", ![r].made = Collected(r)]
@@ -274,6 +293,7 @@ LookAfterCut(r) ==
                              ![r].epoch = @ + 1,
                              ![r].isFirst = FALSE,
                              ![r].input = Absent,
+                             ![r].isEntering = FALSE,
                              ![r].follows = Absent,
                              ![r].made = Nothing]
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
@@ -281,7 +301,7 @@ LookAfterCut(r) ==
 -----------------------------------------------------------------------------
 
 Step(r) ==
-  \/ Own(r) \/ Find(r) \/ Look(r) \/ PutFence(r) \/ Read(r) \/ Plan(r)
+  \/ Own(r) \/ Find(r) \/ Look(r) \/ PutFence(r) \/ Read(r) \/ Plan(r) \/ Enter(r)
   \/ Claim(r) \/ LookAfterClaim(r) \/ Work(r) \/ Seal(r) \/ LookAfterSeal(r)
   \/ Show(r) \/ Commit(r) \/ LookAfterCut(r)
 
@@ -292,13 +312,18 @@ Die(r) ==
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
 (* O6: it ends for whatever reason, and says so. O7: not where a run before it may yet plan. *)
+(* O15: nor while its own entry is being written; where it does not wait, that comes late.    *)
 End(r) ==
   /\ IsActive(r)
+  /\ ~run[r].isEntering \/ ~Follows("EndAfterEntry")
   /\ run[r].at # "own"
   /\ run[r].generation = top
   /\ run[r].isAlone \/ run[r].at \notin {"find", "look", "fence"} \/ ~Follows("EndAfterFence")
   /\ isEnded' = TRUE
-  /\ Ends(r)
+  /\ IF run[r].isEntering
+     THEN run' = [run EXCEPT ![r] = [Inactive("over") EXCEPT !.isEntering = TRUE,
+                                                             !.epoch = run[r].epoch]]
+     ELSE Ends(r)
   /\ UNCHANGED <<top, entry, object, frames, shown, cut>>
 
 Spec == Init /\ [][\E r \in Runs : Start(r) \/ Step(r) \/ Die(r) \/ End(r)]_vars
@@ -331,7 +356,8 @@ GoesOnFromCut ==
   \A r \in Runs : Is(r, "look after cut") => run[r].made \in {c.made : c \in cut[run[r].epoch]}
 
 OneInput ==
-  \A r \in Runs : run[r].input # Absent => run[r].input = entry[run[r].epoch]
+  \A r \in Runs : run[r].input # Absent /\ ~run[r].isEntering =>
+    run[r].input = entry[run[r].epoch]
 
 (* Nobody is stopped but by a later owner, and who is not stopped can go on. Each step of a run  *)
 (* brings it nearer to the last epoch: so the last run gets there, if it lives.                  *)
@@ -349,6 +375,7 @@ NeverContested == \A e \in Epochs : \A c \in cut[e] :
 NeverAdopted == \A r \in Runs :
   Is(r, "look after cut") => \E c \in cut[run[r].epoch] : c.generation = run[r].generation
 NeverFenced == \A e \in Epochs : cut[e] # {} => entry[e] # Fence
+NeverEnteredLate == \A r \in Runs : ~(run[r].isEntering /\ IsFollowed(r))
 NeverSkipped == \A r \in Runs : Is(r, "cut") => run[r].sink # "skip" \/ shown[run[r].epoch] = {} \/
   \E f \in frames[run[r].epoch] : f.generation = run[r].generation
 =============================================================================

@@ -28,6 +28,8 @@ import io.cleancut.objectstore.ObjectStore
  *   page settings of the cuts
  * @param parts
  *   reader of the objects that a cut references
+ * @param entries
+ *   executor of the writes to the offset log that run concurrently with epochs
  * @param beforeWait
  *   called by a thread that is about to wait for another thread
  * @param watcher
@@ -47,6 +49,7 @@ final case class CutsRuntime(
     budget: FrameBudget,
     paging: Paging = Paging.Default,
     parts: CutArchive => CutParts = CutParts.shared,
+    entries: Executor = CutsRuntime.Entries,
     beforeWait: CompletableFuture[_] => Unit = _ => (),
     watcher: Option[EpochWatcher] = None,
     maintenance: Option[Maintenance] = None,
@@ -56,6 +59,10 @@ final case class CutsRuntime(
 object CutsRuntime {
 
   private val SweepEpochs = 20L
+
+  // Each query writes one entry at a time.
+  private lazy val Entries: Executor = DaemonThreads.pool("cleancut-offset-log", MaxEntries)
+  private val MaxEntries = 64
 
   /** Largest number of concurrent requests of one query. */
   private val MaxRequests = 4

@@ -2,6 +2,8 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.CompletableFuture
 
+import scala.util.Try
+
 import org.slf4j.LoggerFactory
 
 import io.cleancut.base.{SharedStart, StateVersion}
@@ -13,8 +15,9 @@ import io.cleancut.protocol.{EpochState, Refusal}
  * may be about to seal the same epoch with in-flight rows that this run has not found. Later runs
  * must not follow that seal: of several seals, only the one of the latest run counts.
  *
- * No task of an epoch is answered before its claim exists. At most one thread writes a claim at a
- * time, and others wait for it. Requests are made without the lock of the [[RunRegistry]].
+ * No task of an epoch is answered before its claim exists, nor before its entry of the offset log
+ * does. At most one thread writes a claim at a time, and others wait for it. Requests are made
+ * without the lock of the [[RunRegistry]].
  */
 final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWriter) {
   import EpochClaims._
@@ -25,21 +28,45 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
 
   /**
    * Completes when requests of tasks of a run need no request to the object store: the run has
-   * begun, and has claimed the epoch in which the task opens something. Occupies no thread except
-   * one of the runtime.
+   * begun, and has planned and claimed the epoch in which the task opens something. Occupies no
+   * thread except one of the runtime.
    */
   def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
     runs.started(runId).thenCompose {
       case Right(run) if epoch.exists(isToClaim(run, _)) =>
         claims(runId, runtime.requests).thenApply[Unit](_ => ())
-      case _ => CompletableFuture.completedFuture(())
+      // A failure is the answer of `claimed`.
+      case Right(run) => epoch.fold(EpochClaims.Ready)(run.entries.ended)
+      case _          => EpochClaims.Ready
     }
 
   /** To be called before a task of an epoch is answered. */
   def claimed(runId: String, epoch: Long): Either[Refusal, QueryRun] =
     runs.runOf(runId).flatMap { run =>
-      if (isToClaim(run, epoch)) claims.get(runId).toLeft(run) else Right(run)
+      if (isToClaim(run, epoch)) claims.get(runId).toLeft(run)
+      else
+        Try(run.entries.await(epoch)).toEither.left
+          .map(e => Refusal.Failed(e.toString))
+          .map(_ => run)
     }
+
+  /**
+   * Writes the entry of the offset log of an epoch: concurrently with the first steps of the epoch,
+   * if the run has sealed the epoch before. Then no row of the epoch is visible before the sink
+   * seals it.
+   *
+   * @return
+   *   completes when the entry exists
+   */
+  def plan(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] = {
+    val run = runs.current.filter(_.id.runId == runId)
+    run.filter(current => runs.locked(current.at(epoch).followsSealed)) match {
+      case Some(current) => current.entries.begin(epoch)(write)
+      case None          =>
+        write
+        EpochClaims.Ready
+    }
+  }
 
   /** To be called before a seal is written: a claim of the same epoch would have its name. */
   def awaitOthers(runId: String): Unit = claims.awaitOthers(runId)
@@ -78,5 +105,6 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
 }
 
 private object EpochClaims {
+  private val Ready = CompletableFuture.completedFuture(())
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
 }

@@ -54,6 +54,7 @@ final private[coordinator] class EpochCommitter(
     val begin = Begin(clock.monotonicNs(), runtime.watcher.flatMap(_.trigger(epoch)))
     val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
+    run.entries.await(epoch)
     // A sink may return without a seal.
     frames.flush(run, epoch)
     val late = lateCut(run, epoch, entry).map(Committed(_, None))

@@ -67,6 +67,8 @@ final class QueryCoordinator(
   // Claims of first epochs: EpochClaims.
   def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
     claims.ready(runId, epoch)
+  def plan(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+    claims.plan(runId, epoch)(write)
 
   // Shuffle inputs of tasks: InFlightBarrier.
   def arrived(

@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.slf4j.LoggerFactory
 
-import io.cleancut.coordinator.state.{Begun, EpochMeter, QueryLedger, QueryRun}
+import io.cleancut.coordinator.state.{Begun, EntryWriter, EpochMeter, QueryLedger, QueryRun}
 import io.cleancut.cutstore.{CutArchive, CutsListed, Owner, StoredSize, Taken}
 import io.cleancut.cutstore.gc.{CutAges, GarbageCollector}
 import io.cleancut.cutstore.usage.UsageBook
@@ -70,7 +70,8 @@ final private[coordinator] class RunStart(
         cutEpochs = Some(listed.epochs)
       ),
       collector,
-      runtime.budget
+      runtime.budget,
+      new EntryWriter(runtime.entries, runtime.beforeWait)
     )
     // A new query has no objects yet; for other queries the first garbage collection counts them.
     if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))

@@ -11,6 +11,8 @@ import io.cleancut.conf.Capture
  *   the next epoch
  * @param isFirst
  *   whether it is the first epoch of the run
+ * @param followsSealed
+ *   whether its run has sealed the epoch before
  * @param isHeld
  *   whether the sink will seal it, so that its frames are held until then
  * @param isSealed
@@ -25,6 +27,7 @@ import io.cleancut.conf.Capture
 final private[cleancut] case class EpochState(
     epoch: Long,
     isFirst: Boolean,
+    followsSealed: Boolean = false,
     isHeld: Boolean = false,
     isSealed: Boolean = false,
     finishing: Option[Cut] = None,
@@ -142,6 +145,8 @@ private[cleancut] object EpochState {
         case Claim(_)                => (state.copy(isUnclaimed = false), Act.Nothing)
         case Seal(_)                 => (state.copy(isSealed = true), Act.Nothing)
         case Finish(from)            => (state.copy(finishing = Some(from)), Act.Nothing)
-        case Commit(epoch)           => (EpochState(epoch + 1, isFirst = false), Act.CloseEpoch)
+        case Commit(epoch)           =>
+          val next = EpochState(epoch + 1, isFirst = false, followsSealed = state.isSealed)
+          (next, Act.CloseEpoch)
       }
 }

@@ -108,7 +108,9 @@ object CutSimulationSuite {
     Defect.ExpiredWhenFenced -> 7L,
     Defect.ListBeforeOwning -> 2L,
     Defect.AbsenceKept -> 21L,
-    Defect.ReadForEarlierRun -> 76L
+    Defect.ReadForEarlierRun -> 76L,
+    Defect.EntryUnawaited -> 41L,
+    Defect.EndedBeforeEntry -> 112L
   )
 
   private def known(defect: Defect): Option[Long] =

@@ -82,7 +82,8 @@ class EpochRunSuite extends AnyFunSuite {
       seal = None,
       Begun(Epoch - 1, Some(before), generation = 1L, isAlone = true),
       collector = null,
-      budget
+      budget,
+      new EntryWriter(_.run(), _ => ())
     )
     // The first epoch of a run leaves no in-flight rows.
     run.advance(before.copy(epoch = Epoch))

@@ -20,6 +20,8 @@ import io.cleancut.protocol._
  *   deletes unreferenced objects of the query
  * @param budget
  *   limit of the frames that it holds
+ * @param entries
+ *   writes its entries of the offset log
  */
 final private[cleancut] class QueryRun(
     val id: RunId,
@@ -28,7 +30,8 @@ final private[cleancut] class QueryRun(
     seal: Option[Cut],
     val begun: Begun,
     val collector: GarbageCollector,
-    budget: FrameBudget
+    budget: FrameBudget,
+    val entries: EntryWriter
 ) {
 
   /** Open requests of executors, which outlive an epoch. */
@@ -70,10 +73,11 @@ final private[cleancut] class QueryRun(
 
   /**
    * Whether to write its end marker. If an earlier run has no end marker, that run may still plan
-   * an epoch, until this run has committed one.
+   * an epoch, until this run has committed one. An entry of this run that is being written would
+   * come after its end marker.
    */
   def mayRecordEnd: Boolean =
-    !hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
+    !hasEnded && entries.isIdle && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
 
   /** Whether an action of its start has not begun yet. */
   def isToDo(name: String): Boolean = {

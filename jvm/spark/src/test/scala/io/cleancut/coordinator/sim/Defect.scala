@@ -132,6 +132,16 @@ object Defect {
   /** A run uses what an earlier run of its process has read ahead. */
   case object ReadForEarlierRun extends Defect("failed with", "could not commit epoch")
 
+  /** Tasks and the sink do not wait for the entry of the offset log. */
+  case object EntryUnawaited
+      extends Defect("got other rows", "other rows of epoch", "too many rows", "has lost rows")
+
+  /** A run records its end while its entry of the offset log is being written. */
+  case object EndedBeforeEntry extends Defect("failed with")
+
+  /** Defects of entries of the offset log that are written concurrently with their epochs. */
+  val ofEntries: Set[Defect] = Set(EntryUnawaited, EndedBeforeEntry)
+
   /** Defects of operations that copy no rows. */
   val ofReferences: Set[Defect] = Set(
     ReferredForgotten,
@@ -153,7 +163,7 @@ object Defect {
     Set[Defect](OperationForgets, OperationAsTasks, OperationsUnseen) ++ ofReferences
 
   /** Defects that show if two runs plan one epoch. */
-  val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly, AbsenceKept)
+  val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly, AbsenceKept, EndedBeforeEntry)
 
   /** Defects of reading ahead, which show if other runs continue meanwhile. */
   val ofReadAhead: Set[Defect] = Set(ListBeforeOwning, AbsenceKept, ReadForEarlierRun)
@@ -172,5 +182,5 @@ object Defect {
         ShortWindow,
         AllCounted
       ) ++ ofOperations ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce) ++
-      ofReadAhead
+      ofReadAhead ++ ofEntries
 }

@@ -23,6 +23,8 @@ object Fault {
   case object TaskAgain extends Fault("finished task run again")
   case object FrozenBeforeSeal
       extends Fault("driver frozen before its seal while another driver ran")
+  case object ConcurrentEntry extends Fault("entry written concurrently with its epoch")
+  case object StoppedAfterPlan extends Fault("query stopped before the tasks of its epoch")
   case object StoppedAfterSeal extends Fault("query stopped between seal and sink")
   case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
   case object StoppedAfterCut extends Fault("query stopped between cut and entry")
@@ -88,6 +90,8 @@ object Fault {
     Speculation,
     TaskAgain,
     FrozenBeforeSeal,
+    ConcurrentEntry,
+    StoppedAfterPlan,
     StoppedAfterSeal,
     StoppedBeforeCommit,
     StoppedAfterCut,

@@ -1,5 +1,7 @@
 package io.cleancut.coordinator.sim
 
+import java.util.concurrent.CompletableFuture
+
 import scala.collection.mutable
 import scala.util.control.NonFatal
 import scala.util.{Failure, Random, Success, Try}
@@ -68,6 +70,11 @@ final class SimProcess(
       new FrameBudget(plan.budgetBytes),
       plan.paging,
       CutParts.read,
+      write => {
+        // It often ends after everything that does not wait for it.
+        baton.spawn(s"entry of $name", this, Baton.Slow)(write.run())
+        ()
+      },
       done => baton.yieldUntil(done.isDone),
       reads = reads
     )
@@ -139,6 +146,31 @@ final class SimProcess(
     baton.yieldUntil(done.nonEmpty)
     done.head.get
   }
+
+  /** The last write of an entry that the coordinator does not know. */
+  private var unknownEntry = CompletableFuture.completedFuture(())
+
+  def awaitUnknownEntry(): Unit = baton.yieldUntil(unknownEntry.isDone)
+
+  /** Writes an entry of the offset log, possibly concurrently with the query. */
+  def writeEntry(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+    if (Defect.ofEntries(world.defect) && epoch > plan.levelZeroEpochs) {
+      val done = new CompletableFuture[Unit]
+      baton.spawn(s"unknown entry of $name", this, Baton.Slow) {
+        try write
+        catch { case NonFatal(_) => () }
+        finally {
+          done.complete(())
+          ()
+        }
+      }
+      unknownEntry = done
+      CompletableFuture.completedFuture(())
+    } else {
+      val done = cuts.plan(runId, epoch)(write)
+      if (!done.isDone) faults.count(Fault.ConcurrentEntry)
+      done
+    }
 
   /** Writes the end marker of a run, if that succeeds. */
   def endRun(runId: String): Unit = if (!faults.strikes(Fault.UnmarkedEnd, SimProcess.PerRun)) {

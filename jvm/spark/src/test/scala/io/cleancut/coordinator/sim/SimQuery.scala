@@ -1,6 +1,7 @@
 package io.cleancut.coordinator.sim
 
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.CompletableFuture
 
 import scala.util.Using
 import scala.util.control.NonFatal
@@ -62,6 +63,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
         operation(begun)
       }
     override def checkOwner(): Unit = process.call(runId, "check")(_.checkOwner(runId))
+    override def plan(epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+      process.writeEntry(runId, epoch)(write)
     override def commit(epoch: Long, entry: String): String = {
       val counted = call("commit")(_.commit(runId, epoch, entry, tasks)).get
       if (faults.strikes(Fault.StoppedAfterCut, PerEpoch)) throw new Unreachable("stopped")
@@ -275,6 +278,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       val end = endOf(epoch - 1) + world.random.nextInt(plan.maxNew)
       if (offsets.exists(path)) throw new FileAlreadyExistsException(path.toString)
       write(offsets, path, Names.offsets(end))
+      if (faults.strikes(Fault.StoppedAfterPlan, PerEpoch)) throw new Unreachable("stopped")
+      if (world.defect == Defect.EndedBeforeEntry) process.awaitUnknownEntry()
       end
     }
   }

@@ -1,6 +1,15 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, Path, PathFilter}
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.apache.hadoop.fs.{
+  FSDataInputStream,
+  FileAlreadyExistsException,
+  FileStatus,
+  Path,
+  PathFilter
+}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
@@ -22,17 +31,21 @@ import io.cleancut.error.Errors
  *   called before Spark reads the log
  * @param starts
  *   epoch starts of the run, if epochs begin with an entry of this log
+ * @param plan
+ *   writes the entry of an epoch, possibly on another thread
  */
 final class OwnedLog(
     directory: Path,
     files: CheckpointFileManager,
     checkOwner: () => Unit,
     start: () => Unit,
-    starts: () => Option[EpochStarts] = () => None
+    starts: () => Option[EpochStarts] = () => None,
+    plan: (Long, () => Unit) => CompletableFuture[Unit] = OwnedLog.Now
 ) extends DelegatedFiles(files) {
   private val isOfOffsets = directory.getName == CheckpointLogs.Offsets
   // Guarded by this.
   private var last = Option.empty[Long]
+  @volatile private var pending = Option.empty[(Path, CompletableFuture[Unit])]
 
   override def createAtomic(
       path: Path,
@@ -42,12 +55,19 @@ final class OwnedLog(
     try {
       val entry = owned(path)(files.createAtomic(path, overwriteIfPossible))
       new CheckpointFileManager.CancellableFSDataOutputStream(entry) {
-        override def close(): Unit = {
-          owned(path)(entry.close())
-          val written = CheckpointLogs.entryOf(directory, path)
-          written.foreach(known)
-          turn.end(written)
+        override def close(): Unit = CheckpointLogs.entryOf(directory, path) match {
+          case None         => finish(None)
+          case Some(number) =>
+            pending = Some(path -> plan(number, () => finish(Some(number))))
+            known(number)
         }
+
+        private def finish(number: Option[Long]): Unit =
+          try {
+            owned(path)(entry.close())
+            turn.end(number)
+          } finally turn.end(None)
+
         override def cancel(): Unit =
           try entry.cancel()
           finally turn.end(None)
@@ -61,17 +81,25 @@ final class OwnedLog(
 
   /** The start of one epoch, which ends once. */
   final private class Turn(starts: Option[EpochStarts]) {
-    private var isOver = false
+    private val isOver = new AtomicBoolean
     starts.foreach(_.begin())
 
-    def end(epoch: Option[Long]): Unit = if (!isOver) {
-      isOver = true
-      starts.foreach(_.end(epoch))
-    }
+    def end(epoch: Option[Long]): Unit =
+      if (isOver.compareAndSet(false, true)) starts.foreach(_.end(epoch))
   }
+
+  override def open(path: Path): FSDataInputStream = {
+    awaitWritten(path)
+    super.open(path)
+  }
+
+  // The write's failure ends the epoch.
+  private def awaitWritten(path: Path): Unit =
+    pending.filter(_._1 == path).foreach(_._2.handle[Unit]((_, _) => ()).get())
 
   override def exists(path: Path): Boolean = {
     if (path == directory) start()
+    awaitWritten(path)
     val exists = super.exists(path)
     // Spark checks for an entry before it writes it, and stops without a reason if it exists.
     if (exists && isUnknown(path)) {
@@ -108,5 +136,14 @@ final class OwnedLog(
   private def isUnknown(path: Path): Boolean = {
     val listed = synchronized(last)
     CheckpointLogs.entryOf(directory, path).exists(entry => listed.exists(_ < entry))
+  }
+}
+
+private object OwnedLog {
+
+  /** Writes on the calling thread. */
+  val Now: (Long, () => Unit) => CompletableFuture[Unit] = { (_, write) =>
+    write()
+    CompletableFuture.completedFuture(())
   }
 }

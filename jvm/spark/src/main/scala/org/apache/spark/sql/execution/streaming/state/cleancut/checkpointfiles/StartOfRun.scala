@@ -47,7 +47,14 @@ final class StartOfRun(
 
   /** Wraps the offset log. */
   def ofOffsets(log: CheckpointFileManager): OwnedLog =
-    new OwnedLog(offsets, log, () => committer.checkOwner(), () => run(), () => committer.starts)
+    new OwnedLog(
+      offsets,
+      log,
+      () => committer.checkOwner(),
+      () => run(),
+      () => committer.starts,
+      (epoch, write) => committer.plan(epoch)(write())
+    )
 
   /** Wraps the commit log on a Hadoop file system, whose entries are written after cuts. */
   def ofCommits(directory: Path, log: CheckpointFileManager): OwnedLog = {

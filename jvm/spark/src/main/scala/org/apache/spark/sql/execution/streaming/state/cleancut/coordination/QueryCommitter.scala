@@ -1,5 +1,9 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
 
+import java.util.concurrent.CompletableFuture
+
+import scala.annotation.unused
+
 import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.coordinator.state.Begun
 
@@ -26,6 +30,17 @@ trait QueryCommitter {
 
   /** The starts of the run's epochs. */
   def starts: Option[EpochStarts] = None
+
+  /**
+   * Writes the entry of an epoch in the offset log, possibly on another thread.
+   *
+   * @return
+   *   completes when the entry exists
+   */
+  def plan(@unused epoch: Long)(write: => Unit): CompletableFuture[Unit] = {
+    write
+    CompletableFuture.completedFuture(())
+  }
 
   /**
    * @param entry

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
 
 import java.net.InetAddress
+import java.util.concurrent.CompletableFuture
 
 import scala.util.Try
 
@@ -45,6 +46,12 @@ final class SparkCommitter(location: String, archive: CutArchive, logs: SparkLog
   override def starts: Option[EpochStarts] =
     for (runId <- run; query <- DriverCuts.queries.find(location) if query.runId.contains(runId))
       yield query.starts
+
+  override def plan(epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+    run.flatMap(runId => DriverCuts.of(location, runId).map(runId -> _)) match {
+      case Some((runId, cuts)) => cuts.plan(runId, epoch)(write)
+      case None                => super.plan(epoch)(write)
+    }
 
   override def commit(epoch: Long, entry: String): String = {
     if (run.isEmpty) run = SparkCommitter.runOfThread()

@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
+import java.util.concurrent.{CompletableFuture, CountDownLatch, Executors, TimeUnit}
 
 import scala.util.Using
 
@@ -18,7 +19,7 @@ import io.cleancut.coordinator.state.Begun
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.Channels
 import io.cleancut.format.cut.{ChannelReport, Cut, RowsDigest, RunId}
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{Patience, TestDirectory}
 
 /** The offset log of a query whose epochs another driver may plan. */
 class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
@@ -119,6 +120,36 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
       )
     }
     assert(listed(log()).contains("0") && read(0) == "of the run before")
+  }
+
+  test("a read of an entry waits for its write, and so does a check whether it exists") {
+    hasOwner = false
+    val mayWrite = new CountDownLatch(1)
+    val writer = Executors.newSingleThreadExecutor()
+    val gate = new TheGate {
+      override def plan(epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+        CompletableFuture
+          .runAsync(
+            () => {
+              assert(mayWrite.await(Patience.Seconds, TimeUnit.SECONDS))
+              write
+            },
+            writer
+          )
+          .thenApply[Unit](_ => ())
+    }
+    try {
+      val current = new StartOfRun(gate, directory, files, _ => (), Clock.System).ofOffsets(files)
+      assert(listed(current).isEmpty)
+      write(current, 0, "own")
+      assert(!files.exists(entry(0)))
+      mayWrite.countDown()
+      assert(current.exists(entry(0)) && read(0) == "own")
+      write(current, 1, "next")
+      Using.resource(current.open(entry(1)))(in =>
+        assert(new String(in.readAllBytes(), UTF_8) == "next")
+      )
+    } finally writer.shutdown()
   }
 
   test("a run does not check the owner for entries that it has listed or written itself") {
