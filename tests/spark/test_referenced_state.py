@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import open_root
 from tests.support.events import write_closing, write_events
+from tests.support.patience import wait_until
 from tests.support.processors import OUTPUT, RowLedger
 from tests.support.queries import OPERATORS, RUNNABLE
 from tests.support.seeds import fixed
@@ -125,6 +127,50 @@ def test_variables_of_every_kind_are_divided_by_their_group(
     cleancut.rollback(location, 3, session=session).apply(session)
     run(2)
     assert Checkpoint(location).verify().ok
+
+
+def test_stores_with_foreign_rows_write_snapshots_within_the_next_epochs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """They waited for `minDeltasForSnapshot`, and each start read the rows of all sources again."""
+    session = with_cuts(spark, 2)
+    session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "1000")
+    (tmp_path / "in").mkdir()
+    location = str(tmp_path / "q")
+    files = count()
+
+    def add() -> None:
+        file = next(files)
+        lines = [f'{{"k": {n}, "v": {file}}}' for n in range(50)]
+        (tmp_path / "in" / f"{file:03}.json").write_text("\n".join(lines), encoding="utf-8")
+
+    def start() -> StreamingQuery:
+        rows = session.readStream.schema("k int, v int").json(str(tmp_path / "in"))
+        writer = rows.groupBy("k").agg(f.sum("v")).writeStream.outputMode("update").format("noop")
+        return writer.option("checkpointLocation", location).start()
+
+    def has_references() -> bool:
+        return any(store.referenced_bytes for store in Checkpoint(location).cut().stores)
+
+    add()
+    first = start()
+    first.processAllAvailable()
+    cleancut.stop(first)
+    cleancut.rescale(location, 3, session=session).apply(session)
+    assert has_references()
+    query = start()
+
+    def wrote_snapshots() -> bool:
+        add()
+        query.processAllAvailable()
+        return not has_references()
+
+    # Each epoch takes longer than the interval of Spark's maintenance in these sessions.
+    wait_until(wrote_snapshots, every_s=0.3)
+    query.stop()
+    assert next(files) < 20
+    assert Checkpoint(location).test_restore(read_only=True).rows == 50
+    assert Checkpoint(location).verify().ok, str(Checkpoint(location).verify())
 
 
 @long

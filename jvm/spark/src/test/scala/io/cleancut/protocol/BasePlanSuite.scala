@@ -12,10 +12,19 @@ class BasePlanSuite extends AnyFunSuite {
         ("enough deltas, but small ones", at(10, deltaBytes = 24, baseBytes = 100), false),
         ("four times as many small deltas", at(40, deltaBytes = 1, baseBytes = 100), true),
         ("no base yet", at(10, deltaBytes = 0, baseBytes = 0), true),
-        ("no deltas required, and none present", at(0, 0, baseBytes = 9).copy(minDeltas = 0), false)
+        (
+          "no deltas required, and none present",
+          at(0, 0, baseBytes = 9).copy(minDeltas = 0),
+          false
+        ),
+        ("foreign rows and a small delta", withForeignRows(deltas = 1), true),
+        ("foreign rows and no delta", withForeignRows(deltas = 0), false)
       )
     ) assert(BasePlan.isDue(position) == isDue, name)
   }
+
+  private def withForeignRows(deltas: Long) =
+    at(deltas, deltaBytes = deltas, baseBytes = 100).copy(hasForeignRows = true)
 
   private def at(deltas: Long, deltaBytes: Long, baseBytes: Long) =
     BasePlan.Position(latest = 100 + deltas, base = 100, deltaBytes, baseBytes, minDeltas = 10)

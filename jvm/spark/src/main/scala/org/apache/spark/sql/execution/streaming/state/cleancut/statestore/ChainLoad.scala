@@ -19,10 +19,15 @@ import io.cleancut.protocol.Chain
  * Loads the frames of a store's chain into a log. If the chain begins with a base that references
  * other frames, these are read instead. A single source whose rows are all required is loaded like
  * the source store. Several sources, or filtered ones, are read completely, one after the other;
- * rows of other partitions are skipped.
+ * rows of other partitions are skipped. For one load.
  */
 final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch) {
   import ChainLoad._
+
+  private var isForeign = false
+
+  /** Whether it has read sources that have rows of other stores, or several sources. */
+  def hasForeignRows: Boolean = isForeign
 
   /**
    * @param log
@@ -93,6 +98,7 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
     case Reference(_, Seq(only), None) =>
       load(log, files.of(only), chainOf(only), count, onAvailable)
     case several =>
+      isForeign = true
       val sources = loadSources(log, files, version, several, Selection.All)
       log.settle(several.familiesOf(sources.map(_.families)))
   }

@@ -40,6 +40,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private var baseVersion = 0L
   private var baseSizeBytes = 0L
   private var deltaSizeBytes = 0L
+  private var hasForeignRows = false
 
   /** The log, rewound to exactly this version for writing. */
   def openForWrite(number: Long, id: Option[String]): StateLog = {
@@ -115,6 +116,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       baseVersion = version
       baseSizeBytes = sizeBytes
       deltaSizeBytes = 0L
+      hasForeignRows = false
     }
   }
 
@@ -125,7 +127,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
         baseVersion,
         deltaSizeBytes,
         baseSizeBytes,
-        context.request.conf.minDeltasForSnapshot
+        context.request.conf.minDeltasForSnapshot,
+        hasForeignRows
       )
     }
   }
@@ -300,7 +303,11 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       deltaSizeBytes = 0L
     }
     def readThrough() = ReadThrough.consider(context, this)
-    new ChainLoad(context, watch)(log, chain, loaded, () => readThrough())
+    val load = new ChainLoad(context, watch)
+    load(log, chain, loaded, () => readThrough())
+    synchronized {
+      hasForeignRows = load.hasForeignRows
+    }
     log.seal(chain.target, keep = 1)
     context.validateLoaded(log)
     watch.enter(LoadPhase.Find)
