@@ -15,7 +15,9 @@ object CompareRewrites {
       "time",
       "keys per second",
       "Spark's time / time",
-      "first epoch"
+      "first epoch",
+      "median epoch",
+      "longest from the third"
     )
 
   /** @param text selects the operations whose figure contains it */
@@ -32,6 +34,7 @@ object CompareRewrites {
       .groupMap(_._1)(_._2)
       .map { case (operation, all) => operation -> Figures.median(all) }
     val sparks = durations.get(RewriteBench.SparksOwn.figure)
+    def seconds(figure: String) = durations.get(figure).fold("")(ns => f"${ns / 1e9}%.2f s")
     RewriteBench.named(text).map { operation =>
       val ns = durations(operation.figure)
       Seq(
@@ -41,7 +44,9 @@ object CompareRewrites {
         f"${ns / 1e9}%.1f s",
         f"${keys * 1e9 / ns}%.0f",
         sparks.fold("")(Figures.ratio(ns, _)),
-        durations.get(operation.next).fold("")(next => f"${next / 1e9}%.1f s")
+        seconds(operation.first),
+        seconds(operation.median),
+        seconds(operation.longest)
       )
     }
   }

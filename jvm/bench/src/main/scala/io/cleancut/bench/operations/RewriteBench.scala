@@ -13,15 +13,16 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 
-import io.cleancut.bench.base.{Directories, Provider}
+import io.cleancut.bench.base.{Directories, Figures, Provider}
 import io.cleancut.bench.queries.QueryBench
 
 /**
  * Times offline operations that rewrite or reference the complete state of a stopped query, each on
  * a copy of the same checkpoint of a query on RocksDB: a count and a sum for each of `keys` keys.
  * Spark's state reader verifies the number of keys and the total of the sums of every result. If
- * cuts commit its epochs, the query then runs an epoch with a hundredth of the keys. Prints one
- * line `operation<TAB>turn<TAB>nanoseconds` for each operation and for each epoch.
+ * cuts commit its epochs, the query then runs epochs with a hundredth of the keys each. Prints one
+ * line `operation<TAB>turn<TAB>nanoseconds` for each operation, for the first of these epochs, for
+ * the median of all, and for the longest from the third on.
  *
  * Arguments: keys, turns, and a text: only operations whose figure contains it.
  */
@@ -54,8 +55,10 @@ object RewriteBench {
     /** Figure of the operation. */
     def figure: String = s"$name, $before to $partitions"
 
-    /** Figure of the epoch after the operation. */
-    def next: String = s"$figure: first epoch"
+    /** Figures of the epochs after the operation. */
+    def first: String = s"$figure: first epoch"
+    def median: String = s"$figure: median epoch"
+    def longest: String = s"$figure: longest epoch"
   }
   case object Adopt extends Operation("adopt", Before)
   case object RescaleRocks extends Operation("rescale, RocksDB", After)
@@ -82,6 +85,7 @@ object RewriteBench {
   private val Scatter = 2654435761L
   private val RowsOfFile = 100000L
   private val Many = 5000000L
+  private val EpochsAfter = 40
 
   /** The state format that names versions by IDs. */
   private val FormatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -120,8 +124,8 @@ final class RewriteBench(
     cut(adopted, withCuts)
     copy(withCuts, multiplied)
     perform(Rewritten, multiplied)
-    // Input of the next epoch.
-    write(Math.max(keys / 100, 1), files = 1)
+    // Input of the next epochs.
+    for (_ <- 0 until EpochsAfter) write(Math.max(keys / 100, 1), files = 1)
     // In the first turn the JVM has not compiled the code yet, which matters little with many keys.
     for (
       turn <- (if (keys > Many) 0 else -1) until turns;
@@ -134,11 +138,15 @@ final class RewriteBench(
       perform(operation, at)
       val ns = System.nanoTime() - start
       check(operation.name, at, operation.partitions)
-      val next = Option.when(operation.hasCuts)(nextEpochNs(at))
+      val epochs = if (operation.hasCuts) nextEpochsNs(at) else Nil
       Directories.deleteBelow(at)
       if (turn >= 0) {
         println(s"${operation.figure}\t$turn\t$ns")
-        next.foreach(ns => println(s"${operation.next}\t$turn\t$ns"))
+        for (first <- epochs.headOption) {
+          println(s"${operation.first}\t$turn\t$first")
+          println(s"${operation.median}\t$turn\t${Figures.median(epochs)}")
+          println(s"${operation.longest}\t$turn\t${epochs.drop(2).max}")
+        }
       }
     }
   }
@@ -190,13 +198,14 @@ final class RewriteBench(
     check("fill", source, Before)
   }
 
-  /** Time of an epoch, including the load of the state. */
-  private def nextEpochNs(at: Path): Long = {
+  /** Times of epochs; the first loads the state. */
+  private def nextEpochsNs(at: Path): Seq[Long] = {
     StateStore.stop()
     val running = query(configured, at, filesOfEpoch = 1)
     running.awaitTermination()
     StateStore.stop()
-    running.recentProgress.head.durationMs.get("triggerExecution") * 1000000L
+    val times = running.recentProgress.filter(_.numInputRows > 0)
+    times.map(_.durationMs.get("triggerExecution") * 1000000L).toSeq
   }
 
   private def query(session: SparkSession, at: Path, filesOfEpoch: Int): StreamingQuery =
