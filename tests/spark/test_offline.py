@@ -364,7 +364,7 @@ def test_the_documented_operations_run(
     query.begin(ROCKSDB)
     # The JVM has another working directory.
     there = "checkpoints/orders"
-    (code,) = blocks(GUIDE, "python")
+    code = blocks(GUIDE, "python")[0]
     assert there in code
     exec(code.replace(there, query.checkpoint), {})
     assert "Nothing has changed yet." in capsys.readouterr().out

@@ -17,7 +17,7 @@ class CountedFiles:
 
     def __init__(self, directory: Path, *, keys: int) -> None:
         self.source = directory / "source"
-        self.source.mkdir()
+        self.source.mkdir(exist_ok=True)
         self.files = 0
         self._keys = keys
 

@@ -40,6 +40,7 @@ CUTS = "tests/spark/test_rows_in_flight.py"
 LOOKING = "tests/unit/test_inspection_page.py"
 FLOW = "tests/unit/test_flow.py::test_the_documented_code_and_commands_run"
 MOVING = "tests/spark/test_offline.py::test_the_documented_operations_run"
+RESCALE = "tests/spark/test_rescale_running.py::test_the_documented_rescale_runs"
 GOING_BACK = "tests/spark/test_rollback.py::test_the_documented_recovery_runs"
 STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
 COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
@@ -123,7 +124,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/use/sinks/sealed.md", "python"): [SEALED],
     ("docs/use/testing.md", "python"): [KIT, KIT, KIT],
     ("docs/use/order.md", "python"): [ORDERED, ORDERED, ORDERED],
-    ("docs/operate/moving.md", "python"): [MOVING],
+    ("docs/operate/moving.md", "python"): [MOVING, RESCALE],
     ("docs/operate/moving.md", "sh"): [MOVING],
     ("docs/use/editing.md", "python"): [EDITED, SIDE, EXPIRY, BEGUN],
     ("docs/use/changing.md", "python"): [CHANGED, MIGRATED],

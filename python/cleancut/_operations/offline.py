@@ -267,6 +267,22 @@ def rescale(
     return planned(session, "rescale", location, (file_sink or "", partitions, rewrite))
 
 
+def rescale_running(
+    driver: Driver,
+    location: str,
+    partitions: int,
+    *,
+    file_sink: str | None,
+    timeout_s: float,
+) -> Plan:
+    """Repartitions the state of a running query; see `Coordinator.rescale`."""
+    with translating():
+        answer = driver.side("offline").rescaleRunning(
+            location, file_sink or "", partitions, int(timeout_s * 1000)
+        )
+    return replace(_plan(json.loads(answer), (), None), is_applied=True)
+
+
 def rollback(
     location: str,
     to: int | str | datetime | None = None,

@@ -33,6 +33,7 @@ from cleancut._format.cut.costs import (
     usage_of,
 )
 from cleancut._format.layout import PROOFS
+from cleancut._operations.offline import Plan, check_partitions, rescale_running
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._query.live_view import EVERY_S, LONGEST_S, LiveView, show
 from cleancut._query.pace import (
@@ -427,6 +428,39 @@ class Coordinator:
         with translating():
             fields: dict[str, Any] = json.loads(self._facade.pace(self._location, *limits))
         return pace_of(fields)
+
+    def rescale(
+        self,
+        partitions: int,
+        *,
+        file_sink: str | None = None,
+        timeout: float = 600.0,
+    ) -> Plan:
+        """Repartitions the state of the query between two epochs, while the query runs.
+
+        It waits for the end of the running epoch. No row is copied: each store references the
+        stores that have its rows, and executors load them in the next epoch, which has no input.
+        The query then continues on the new partitions. Later starts of the query use them, too.
+
+        Args:
+            partitions: the new number of partitions, as for `cleancut.rescale`.
+            file_sink: the path of `start(path)`, if the query writes to Spark's file sink.
+            timeout: seconds to wait for the end of an epoch of this run. With a trigger interval,
+                the query is rescaled when the next trigger begins.
+
+        Returns:
+            The plan as it was executed.
+
+        Raises:
+            RequestError: CLEANCUT_OPERATION_REFUSED with the reason, and the query continues
+                unchanged: it has this number already, rows would be copied, no epoch has ended in
+                time, or the query has ended; CLEANCUT_COORDINATOR_MISSING.
+            RetryableError: CLEANCUT_RESCALE_INTERRUPTED, and the query is stopped.
+        """
+        check_partitions("rescale", self._location, partitions)
+        return rescale_running(
+            self._driver, self._location, partitions, file_sink=file_sink, timeout_s=timeout
+        )
 
     def create_savepoint(self, name: str, epoch: int | None = None) -> int:
         """Creates a savepoint: retains a cut, and all objects that it references, under a name.

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
   PlannedEpochs
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows.OfflineEdit
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.running.RunningRescale
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.{
   FirstState,
   StartCheck
@@ -22,6 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
   StateRows
 }
 
+import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 
 /**
@@ -72,6 +74,26 @@ object CleancutOffline {
   ): String = {
     val operation = OfflineOperation.rescale(partitions).copy(isRewrite = rewrite)
     execute(operation, session, location, fileSink, planned)
+  }
+
+  /**
+   * Changes the number of state partitions of a query that runs on this driver, between two of its
+   * epochs, and returns the executed plan as JSON.
+   *
+   * @param timeoutMs
+   *   limit of the wait for the end of an epoch
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_COORDINATOR_MISSING; CLEANCUT_OPERATION_REFUSED; CLEANCUT_RESCALE_INTERRUPTED, the
+   *   query is stopped
+   */
+  def rescaleRunning(
+      location: String,
+      fileSink: String,
+      partitions: Int,
+      timeoutMs: Long
+  ): String = {
+    val sink = Option.when(fileSink.nonEmpty)(fileSink)
+    json(RunningRescale.run(location, partitions, sink, timeoutMs, Clock.System))
   }
 
   /**

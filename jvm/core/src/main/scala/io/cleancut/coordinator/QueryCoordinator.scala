@@ -150,6 +150,7 @@ final class QueryCoordinator(
       inFlight: Option[InFlightSource] = None,
       sinks: SinkEpochs = SinkEpochs.Empty
   ): Unit = operation.replace(runId, epoch, stores, inFlight, sinks)
+  def cancel(runId: String): Unit = operation.cancel(runId)
   def refer(runId: String, epoch: Long, bases: Seq[SealedFrame], segments: Set[String]): Unit =
     operation.refer(runId, epoch, bases, segments)
   def settle(runId: String, epoch: Long): Unit = operation.settle(runId, epoch)

@@ -62,6 +62,19 @@ object Errors {
     "command" -> command
   )
 
+  /** @param epoch epoch of the rescale */
+  def rescaleInterrupted(
+      location: String,
+      partitions: Int,
+      epoch: Long,
+      cause: Throwable
+  ): CleancutException = make("CLEANCUT_RESCALE_INTERRUPTED", cause)(
+    "location" -> location,
+    "partitions" -> partitions,
+    "epoch" -> epoch,
+    "reason" -> Option(cause.getMessage).getOrElse(cause.toString)
+  )
+
   def rewriteMismatch(
       location: String,
       operator: Long,

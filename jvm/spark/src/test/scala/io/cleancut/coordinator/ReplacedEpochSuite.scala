@@ -106,6 +106,43 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.epochs().last == Epochs - 1)
   }
 
+  test("a running query replaces its state, and drops pages of the state before") {
+    // Writes the pages of a cut later.
+    val waiting = new java.util.ArrayDeque[Runnable]
+    val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
+    val late = runtime.copy(background = task => waiting.add(task): Unit)
+    val query = new QueryCoordinator(archive, new Logs(None, 100), "host", late)
+    for (e <- 0L until Epochs) epoch(query, "r1", e)
+    assert(!waiting.isEmpty)
+    query.replace("r1", Epochs, Set(part(0), part(2)))
+    waiting.forEach(_.run())
+    for (store <- Seq(part(0), part(2))) {
+      assert(query.open("r1", 900L + store.partition, store, Epochs).isRight)
+      val base = frame(store, Epochs + 1, 900L + store.partition, FrameKind.Base)
+      assert(submit(query, "r1", base) == Ack.Accepted)
+    }
+    query.settle("r1", Epochs)
+    query.commit("r1", Epochs, "v1\n{}")
+    val replaced = archive.cuts.last().get
+    assert(replaced.head.paged.pages.isEmpty)
+    assert(replaced.whole.stores.map(_.store).toSet == Set(part(0), part(2)))
+    assert(replaced.head.run.generation == 1L)
+  }
+
+  test("a query whose operation has failed continues with its own epoch") {
+    val query = driverWithoutBackground()
+    for (e <- 0L until Epochs) epoch(query, "r1", e)
+    val before = archive.cuts.last().get.whole.stores.map(_.store).toSet
+    query.replace("r1", Epochs, Set(part(0), part(2), part(7)))
+    query.cancel("r1")
+    for (e <- Epochs until 2 * Epochs) epoch(query, "r1", e)
+    assert(archive.cuts.epochs().last == 2 * Epochs - 1)
+    val last = archive.cuts.last().get
+    assert(last.head.paged.pages.nonEmpty)
+    assert(last.whole.stores.map(_.store).toSet == before)
+    assert(driver().begin("r2").committed == 2 * Epochs - 1)
+  }
+
   test("an operation fences the query, and a later run fences the operation") {
     val query = driver()
     for (e <- 0L until Epochs) epoch(query, "r1", e)

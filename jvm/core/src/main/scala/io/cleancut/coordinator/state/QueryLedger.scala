@@ -44,6 +44,8 @@ final class QueryLedger(
 
   private var known = CutWindow.after(cut)
   private var turned = Option.empty[WrittenPages]
+  // Pages of earlier epochs have the chains of a state that an operation has replaced.
+  private var pagesFrom = Long.MinValue
   private var offline = Option.empty[ReplacedEpoch]
   private var sinksBefore = cut.fold(uncut)(_.sinks)
   // Sinks that have published an epoch without a cut so far.
@@ -75,8 +77,20 @@ final class QueryLedger(
     // Pages and frames of earlier epochs are unused, also those of stores that remain.
     known = CutWindow.after(None)
     turned = None
+    pagesFrom = epoch
     offline = Some(ReplacedEpoch())
     sinksBefore = sinks
+  }
+
+  /**
+   * Discards the operation of the next epoch, of which neither log has an entry. The epoch is again
+   * one of the query, based on the last cut.
+   */
+  def cancelReplacement(): Unit = if (offline.isDefined) {
+    pending = new EpochLedger(last + 1, current)
+    known = CutWindow.after(current)
+    offline = None
+    sinksBefore = current.fold(uncut)(_.sinks)
   }
 
   /** The published epochs of sinks, up to the last committed epoch. */
@@ -205,7 +219,7 @@ final class QueryLedger(
   }
 
   /** Pages are written, which the next cut references. */
-  def recordPages(pages: WrittenPages): Unit = turned = Some(pages)
+  def recordPages(pages: WrittenPages): Unit = if (pages.epoch >= pagesFrom) turned = Some(pages)
 
   /**
    * The window before the current epoch, with the pages that have been written since; and the

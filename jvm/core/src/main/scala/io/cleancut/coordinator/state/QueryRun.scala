@@ -146,6 +146,12 @@ final private[cleancut] class QueryRun(
     begin()
   }
 
+  /** The operation of the next epoch has failed; see [[QueryLedger.cancelReplacement]]. */
+  def cancelReplacement(): Unit = {
+    ledger.cancelReplacement()
+    begin()
+  }
+
   private def begin(): Unit = {
     pending.close()
     pending = new EpochRun(ledger.epoch, at(ledger.epoch.epoch), budget)

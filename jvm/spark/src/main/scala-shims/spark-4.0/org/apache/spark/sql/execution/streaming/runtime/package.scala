@@ -20,6 +20,8 @@ package object runtime {
       streaming.MemoryStream(encoder, session.sqlContext)
   }
 
+  type MicroBatchExecution = streaming.MicroBatchExecution
+  type MicroBatchExecutionContext = streaming.MicroBatchExecutionContext
   type QueryExecutionThread = streaming.QueryExecutionThread
   type StreamExecution = streaming.StreamExecution
   val StreamExecution: streaming.StreamExecution.type = streaming.StreamExecution

@@ -37,17 +37,31 @@ object DrainPlan {
   def write(begun: Begun, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] =
     for {
       cut <- begun.cut
-      isNeeded = (isLeft(cut) || !begun.isAlone) && !begun.isSingleEpoch
-      epoch <- Option.when(isNeeded && cut.offsets.nonEmpty)(cut.epoch + 1)
-      path = new Path(offsets, epoch.toString)
+      if (isLeft(cut) || !begun.isAlone) && !begun.isSingleEpoch && cut.offsets.nonEmpty
       // The epoch may have been planned when the previous run ended.
-      if !files.exists(path)
-      entry = OffsetEntry.withoutInput(cut.offsets, cut.commit, clock.wallMs())
-      if LogEntries.create(path, entry, files)
-    } yield {
+      if !files.exists(new Path(offsets, (cut.epoch + 1).toString))
+      epoch <- after(cut, offsets, files, clock)
+    } yield epoch
+
+  /**
+   * Plans the epoch after a cut; None if it is planned already.
+   *
+   * @param offsets
+   *   as in [[write]]
+   */
+  def after(
+      cut: Cut,
+      offsets: Path,
+      files: CheckpointFileManager,
+      clock: Clock
+  ): Option[Long] = {
+    val epoch = cut.epoch + 1
+    val entry = OffsetEntry.withoutInput(cut.offsets, cut.commit, clock.wallMs())
+    Option.when(LogEntries.create(new Path(offsets, epoch.toString), entry, files)) {
       logger.info(s"Planned epoch $epoch without new input after epoch ${cut.epoch} of $offsets")
       epoch
     }
+  }
 
   private def isLeft(cut: Cut): Boolean = cut.channels.exists(_.deferred.rows > 0)
 }

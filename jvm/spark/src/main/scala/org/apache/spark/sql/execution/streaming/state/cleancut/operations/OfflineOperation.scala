@@ -47,6 +47,9 @@ import io.cleancut.format.cut.SinkEpochs
  *   whether rows are copied even if stores could reference existing frames
  * @param allowsMissingInput
  *   whether to resume from an earlier epoch although input files of later epochs are missing
+ * @param runId
+ *   the run of the query that performs the operation between two epochs; None if the query is
+ *   stopped
  */
 final case class OfflineOperation(
     name: String,
@@ -58,7 +61,8 @@ final case class OfflineOperation(
     edit: Option[OfflineEdit] = None,
     other: Option[CloneTarget] = None,
     isRewrite: Boolean = false,
-    allowsMissingInput: Boolean = false
+    allowsMissingInput: Boolean = false,
+    runId: Option[UUID] = None
 ) {
   import OfflineOperation._
 
@@ -134,7 +138,7 @@ final case class OfflineOperation(
     val written = withSavepoint(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
       val isBack = query.isBack && !target.isNew
-      OfflineRun.using(target, name, OfflinePlace.newId(), isBack) { run =>
+      usingRun(target, isBack) { run =>
         val staged = stagedFor(target, query, run)
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.revertIncomplete(target, query)
@@ -165,6 +169,11 @@ final case class OfflineOperation(
     }
     planOf(from, query, target).withInput(input).withRows(written)
   }
+
+  private def usingRun[A](target: OfflineTarget, isBack: Boolean)(body: OfflineRun => A): A =
+    runId.fold(OfflineRun.using(target, name, OfflinePlace.newId(), isBack)(body)) {
+      OfflineRun.ofQuery(target, name, _)(body)
+    }
 
   /** Runs an action; another operation or the query may delete files that it requires. */
   private def exclusively[A](
@@ -342,7 +351,7 @@ final case class OfflineOperation(
       refused(s"the number of partitions must be at least 1, not $n")
     }
     val query = readSource(from)
-    if (other.isEmpty || !from.isWithCuts) checkStopped(from, refused)
+    if (runId.isEmpty && (other.isEmpty || !from.isWithCuts)) checkStopped(from, refused)
     checkProvider(from, query, refused)
     if (other.isEmpty && query.partitions != partitionsNow(from, query) && !from.isWithCuts) {
       refused(
@@ -378,6 +387,12 @@ final case class OfflineOperation(
       else Option.when(partitions.nonEmpty && bytes > MaxInFlightBytes)(s"of $bytes bytes")
     }
     edit.foreach(change => editable(from, query)(change.target).check(change.rows, refused))
+    if (runId.isDefined && reference(from, query).isEmpty) {
+      refused(
+        s"rows would be copied from ${query.partitions} to ${partitions.getOrElse("")} " +
+          "partitions, which only a stopped query allows; choose a multiple or a divisor"
+      )
+    }
     (query, target)
   }
 

@@ -139,6 +139,31 @@ private[operations] object OfflineRun {
     }
   }
 
+  /**
+   * Runs an action as a running query, which keeps its ownership. After a failure, the next epoch
+   * is again one of the query; the caller ensures that its offset log has no entry of it.
+   *
+   * @param id
+   *   the run of the query, which begins no epoch meanwhile
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OPERATION_REFUSED if another epoch was committed meanwhile;
+   *   CLEANCUT_COORDINATOR_MISSING if the run has ended
+   */
+  def ofQuery[A](target: OfflineTarget, operation: String, id: UUID)(body: OfflineRun => A): A = {
+    val OfflineTarget(place, last, _, _) = target
+    val cuts = DriverCuts
+      .of(place.location, id.toString)
+      .getOrElse(throw Errors.coordinatorMissing(place.location))
+    checkLast(cuts.status.committed.getOrElse(-1L), last, operation, place)
+    cuts.checkOwner(id.toString)
+    try body(new OfflineRun(place.session, id, Some(cuts)))
+    catch {
+      case e: Throwable =>
+        cuts.cancel(id.toString)
+        throw e
+    }
+  }
+
   private def checkLast(committed: Long, last: Long, operation: String, place: OfflinePlace): Unit =
     if (committed != last) {
       val reason = s"epoch $committed has been committed meanwhile; is the query running?"

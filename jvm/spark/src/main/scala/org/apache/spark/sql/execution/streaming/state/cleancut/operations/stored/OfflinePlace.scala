@@ -63,7 +63,10 @@ final private[operations] class OfflinePlace private (
   /** The same for a checkpoint that is created. */
   def newLogs: EpochLogs = new EpochLogs(session, location, isNew = true)
 
-  def files: CheckpointFileManager = CheckpointFileManager.create(new Path(location), hadoopConf)
+  def files: CheckpointFileManager = filesAt(new Path(location))
+
+  /** The file manager of one of its logs. */
+  def filesAt(log: Path): CheckpointFileManager = CheckpointFileManager.create(log, hadoopConf)
 
   /** None if there are no cuts. */
   def cuts: Option[(CutArchive, SparkLogs)] =
