@@ -16,13 +16,24 @@ from cleancut._storage.access import S3Access
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import batch_of
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.lineage import Origin
 from cleancut.sinks._core.query_side import Operation
+from cleancut.sinks._epoch_log.checkpoints import begin_checkpoint
 from cleancut.sinks._epoch_log.manifest import DataFile, Manifest, Owner
-from cleancut.sinks._epoch_log.names import Attempt, attempts, manifest_epochs, manifest_name
+from cleancut.sinks._epoch_log.names import (
+    Attempt,
+    attempts,
+    hidden_name,
+    manifest_epochs,
+    manifest_name,
+    operation_name,
+    undone_epochs,
+)
 from cleancut.sinks._epoch_log.records import PlainRecords
 from cleancut.sinks._epoch_log.retention import published_epochs
-from cleancut.sinks._epoch_log.rollback import follow
-from cleancut.sinks._epoch_log.view import visible_manifests
+from cleancut.sinks._epoch_log.rollback import follow, forget
+from cleancut.sinks._epoch_log.view import manifests_after, visible_manifests
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.publisher import Output, Publisher
 from tests.support.draws import draws
@@ -156,6 +167,99 @@ def test_unpublished_files_are_deleted_up_to_the_epoch() -> None:
     run.clean_up(6)
     assert later not in directory.present
     assert directory.files_read == [manifest_name(3)]
+
+
+def test_files_of_hidden_epochs_remain() -> None:
+    hidden = manifest(3, "c")
+    directory = Directory(data(3, "c"), data(4, "a"), manifests=(manifest(4, "a"),))
+    assert directory.create(hidden_name(hidden.attempt), hidden.encode())
+    run = publishing(directory)
+    run.check(dataclasses.replace(BATCH, epoch=4))
+    run.clean_up(4)
+    assert {data(3, "c"), data(4, "a")} <= directory.present.keys()
+
+
+def test_a_run_that_a_continuing_checkpoint_has_followed_publishes_nothing() -> None:
+    directory = Directory(data(7, "a"))
+    run = publishing(directory)
+    run._move = begin_checkpoint(cast(Any, directory), BATCH, Expected())
+    lineage = (Origin("/ckpt", 4, epoch=7),)
+    moved = dataclasses.replace(BATCH, run_id="r-3", checkpoint="/moved", lineage=lineage)
+    begin_checkpoint(cast(Any, directory), moved, Expected())
+    with pytest.raises(FencedError, match="a run with the checkpoint /moved"):
+        run.publish(manifest(7, "a"), BATCH)
+    assert manifest_name(7) not in directory.present
+
+
+def test_epochs_that_are_lost_while_a_query_runs_stop_it() -> None:
+    directory = Directory(data(7, "a"), data(8, "b"), manifests=(manifest(7, "a"),))
+    run = publishing(directory)
+    assert run.check(BATCH) == manifest(7, "a")
+    directory.delete(manifest_name(7))
+    error = refusal(
+        lambda: run.publish(manifest(8, "b"), dataclasses.replace(BATCH, epoch=8, planned_ms=1_900))
+    )
+    assert error.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+    assert manifest_name(8) not in directory.present
+
+
+class Watched(Directory):
+    """Lists the manifests that it deletes; `before` is called with each name to create or read."""
+
+    def __init__(self, *epochs: int) -> None:
+        super().__init__(manifests=tuple(manifest(epoch, "a") for epoch in epochs))
+        self.deleted: list[int] = []
+        self.before: Callable[[str], None] = lambda _: None
+
+    def create(self, name: str, body: bytes) -> bool:
+        self.before(name)
+        return super().create(name, body)
+
+    def read(self, name: str) -> bytes | None:
+        self.before(name)
+        return super().read(name)
+
+    def delete(self, name: str) -> None:
+        self.deleted += manifest_epochs([name.removeprefix("_epochs/")])
+        super().delete(name)
+
+
+def test_the_last_epoch_is_hidden_first() -> None:
+    directory: Any = Watched(0, 1, 2, 3, 4)
+    follow(directory, QueryOperations([Operation(6, 1)]))
+    assert directory.deleted == [4, 3, 2]
+
+
+def test_an_epoch_that_an_older_run_publishes_meanwhile_is_hidden() -> None:
+    directory: Any = Watched(0, 1, 2)
+
+    def publish(name: str) -> None:
+        if name == operation_name(6):
+            late = manifest(3, "b")
+            directory.present[manifest_name(3)] = late.encode()
+
+    directory.before = publish
+    follow(directory, QueryOperations([Operation(6, 1)]))
+    assert directory.deleted == [3, 2]
+
+
+def test_forgotten_epochs_are_recorded_as_undone() -> None:
+    directory: Any = Watched(0, 1, 2)
+    follow(directory, QueryOperations([Operation(6, 1)]))
+    assert forget(directory) == 1
+    assert undone_epochs(directory.names("_undone")) == {2}
+
+
+def test_epochs_that_are_hidden_meanwhile_are_not_read() -> None:
+    directory: Any = Watched(0, 1, 2, 3)
+
+    def hide_epochs(name: str) -> None:
+        if name == manifest_name(3):
+            for epoch in (3, 2):
+                directory.present.pop(manifest_name(epoch), None)
+
+    directory.before = hide_epochs
+    assert [read.epoch for read in manifests_after(directory, -1)] == [0, 1]
 
 
 def test_an_epoch_without_rows_keeps_no_directory() -> None:

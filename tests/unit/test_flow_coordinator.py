@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from cleancut.dataflow._cuts.close_requests import RequestResponder
 from cleancut.dataflow._cuts.coordinator import BACKOFF_S, Coordinator
 from cleancut.dataflow._model import names
+from cleancut.dataflow._model.names import Pin
 from cleancut.dataflow._model.records import AnswerRecord, MemberRecord, VectorRecord
 from cleancut.dataflow._store.log import Pins
 from cleancut.dataflow._store.machinery import Item, Result
@@ -163,6 +164,56 @@ def test_a_cut_deleted_during_its_savepoint_is_no_part_of_a_vector() -> None:
     assert len(a.savepoints()) == 1
     assert isinstance(world.machinery, Still)
     assert world.machinery.waited == [BACKOFF_S[0]]
+
+
+def test_an_epoch_that_is_hidden_during_its_savepoint_is_in_no_vector() -> None:
+    world, a, b = pair()
+    both(a, b, 2)
+    coordinator = world.coordinator()
+    hidden: list[str] = []
+
+    def hide_epoch(operation: str, key: str) -> None:
+        # After the decision, the coordinator lists hidden epochs again.
+        if (operation, key) == ("list", "channel/a/_taken_back") and not hidden:
+            hidden.append(key)
+            a.hide_epochs(0)
+
+    world.bucket.before = hide_epoch
+    made = coordinator.cut(1)
+    world.bucket.before = nothing
+    assert hidden
+    assert made.epochs == {"a": 1, "b": 0}
+    assert len(b.savepoints()) == 1
+
+
+def test_a_coordinator_that_was_followed_expires_nothing() -> None:
+    world, a, _ = pair()
+    coordinator = world.coordinator()
+    for _ in range(3):
+        a.run()
+        coordinator.cut(1)
+    before = counted(world)
+    world.coordinator()
+    with pytest.raises(FencedError):
+        coordinator.expire(1)
+    assert counted(world) == before
+
+
+def test_savepoints_of_another_dataflow_remain() -> None:
+    world, a, b = pair()
+    both(a, b)
+    made = world.coordinator().cut(1)
+    pin = Pin.parse(str(made.members[0].pin))
+    assert pin is not None
+    names_kept = []
+    for flow in ("0" * len(pin.flow), pin.flow):
+        name = str(replace(pin, number=77, flow=flow))
+        data = world.bucket.data[f"ckpt/a/cleancut/savepoints/{pin}.cut"]
+        world.bucket.data[f"ckpt/a/cleancut/savepoints/{name}.cut"] = data
+        names_kept.append(name)
+    world.coordinator()
+    assert names_kept[0] in a.savepoints()
+    assert names_kept[1] not in a.savepoints()
 
 
 def test_a_coordinator_without_a_vector_retries_a_limited_number_of_times() -> None:

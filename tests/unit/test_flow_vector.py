@@ -169,3 +169,15 @@ def test_offsets_of_channels_are_distinguished_from_others() -> None:
 def test_locations_have_one_form() -> None:
     assert place_of("/a/b/") == place_of("file:///a/b") == place_of("file:/a/b") == "file:/a/b"
     assert place_of("s3a://b/p/") == place_of("s3://b/p") == "s3://b/p"
+
+
+def test_an_operation_of_several_records_has_the_earliest_source() -> None:
+    lineage = Lineage(9, ((5, 3),))
+    assert lineage.also([(5, 1)]).operations == ((5, 1),)
+    assert lineage.also([(5, 4), (8, 7)]).operations == ((5, 3), (8, 7))
+
+
+def test_the_lineage_of_a_cut_has_no_later_operations() -> None:
+    lineage = Lineage(9, ((5, 3), (8, 6)))
+    assert lineage.at(6) == Lineage(6, ((5, 3),))
+    assert lineage.at(8) == Lineage(8, ((5, 3), (8, 6)))

@@ -383,6 +383,12 @@ def test_expiry_ends_if_other_processes_always_win() -> None:
     assert list(place.seen()) == [0, 1, 2, 3]
 
 
+def test_no_epoch_after_the_limit_expires() -> None:
+    place: Any = Directory(manifests=tuple(manifest(epoch, "a") for epoch in range(6)))
+    assert [gone.epoch for gone in expire(place, Kept(1, None), until=2)] == [0, 1, 2]
+    assert expired_until(place) == 2
+
+
 def test_ages_and_numbers_that_keep_epochs() -> None:
     published = {1: 10, 2: 20, 5: 30, 6: 40}
     assert Kept(1, None).before(published) == 5

@@ -5,6 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.engine.OneFamily._
 import io.cleancut.engine.memory.Bytes
 import io.cleancut.error.CleancutException
+import io.cleancut.format.frame.FamilyTotals
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Blob
 
@@ -102,6 +103,17 @@ class StateLogSuite extends AnyFunSuite with Seeded {
       base.read((reader, scratch) => loaded.load(reader, scratch))
       for (key <- keys) assert(valueOf(loaded, owned, key).contains(key))
       loaded.release()
+    }
+  }
+
+  test("a changelog with other totals than its rows is corrupted") {
+    for (stated <- Seq(FamilyTotals(0L, 8L), FamilyTotals(0L, 0L))) using { (log, _) =>
+      val frame =
+        Frames.write(Frames.delta(Frames.version(1), None))(_.finish(0L, Map(0 -> stated)))
+      def load() = frame.read((reader, scratch) => log.load(reader, scratch))
+      log.only
+      if (stated.bytes == 0L) load()
+      else assert(intercept[CleancutException](load()).errorId == "CLEANCUT_FRAME_CORRUPTED")
     }
   }
 

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.engine.OneFamily._
 import io.cleancut.engine.memory.{Bytes, KeyHash}
 import io.cleancut.error.CleancutException
-import io.cleancut.format.frame.{BaseFrame, FamilyTotals, FrameBytes}
+import io.cleancut.format.frame.{BaseFrame, BlockContent, FamilyTotals, FrameBytes}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
@@ -169,6 +169,53 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
         assert(error.isDefined || at == VersionAt, s"at byte $at")
       }
       assert(atOnce > 100 && later > 500)
+    }
+  }
+
+  test("a base whose index states other hashes or sizes of rows is corrupted") {
+    val rows = rowsOf(new Random(6), 60)
+    TestMemory.using("checked") { owned =>
+      val frame = baseOf(rows, owned, blockBytes = 400)
+      def failure(change: Vector[BlockContent] => Vector[BlockContent]): Option[String] = {
+        val log = OneFamily.newLog(owned)
+        try {
+          log.attach(withContents(frame, change).open().get)
+          log.complete()
+          None
+        } catch { case e: CleancutException => Some(e.getMessage) }
+        finally log.release()
+      }
+      assert(failure(contents => contents).isEmpty)
+      def changed(at: Int)(change: BlockContent => BlockContent)(all: Vector[BlockContent]) =
+        all.updated(at, change(all(at)))
+      val later = failure(changed(1)(content => content.copy(firstHash = content.firstHash + 1)))
+      assert(later.exists(_.contains("has a key of another block")))
+      val shared =
+        failure(all => changed(1)(_.copy(firstHash = all.head.lastHash))(all))
+      assert(shared.exists(_.contains("share hashes")))
+      def resized(at: Int, by: Int) =
+        changed(at)(content => content.copy(bytes = content.bytes + by)) _
+      val moved = failure(resized(0, 8).andThen(resized(1, -8)))
+      assert(moved.exists(_.contains("the rows of block 0 take")))
+    }
+  }
+
+  /** The same base, with another index. */
+  private def withContents(
+      frame: Frames.Frame,
+      change: Vector[BlockContent] => Vector[BlockContent]
+  ): Frames.Frame = {
+    val base = frame.open().get
+    Frames.write(frame.identity) { writer =>
+      frame.read { (reader, scratch) =>
+        change(base.index.blocks.map(_.content).toVector).foreach { content =>
+          val records = reader.nextBlock()
+          val block = writer.block(scratch, reader.rawLength, records, Some(content))
+          block.compress()
+          writer.append(block)
+        }
+      }
+      writer.finish(base.keys, base.index.totals)
     }
   }
 

@@ -117,6 +117,14 @@ class EpochChannelsSuite extends AnyFunSuite {
     assert(!ledger.epoch.channels.isRead(2) && !ledger.epoch.channels.isWhole(channel))
   }
 
+  test("a task opens all stores that the last cut has of it, unless an operation replaces them") {
+    val ledger = new QueryLedger(Epoch - 1, Some(before))
+    assert(ledger.storesOfTask(0, 1) == Seq(state))
+    assert(ledger.storesOfTask(0, 2).isEmpty)
+    ledger.replace(Epoch, Set(state))
+    assert(ledger.storesOfTask(0, 1).isEmpty)
+  }
+
   test("a held frame decides like a durable one") {
     val ledger = new EpochLedger(Epoch, Some(before))
     ledger.channels.open(1, channel, mayDefer = true)

@@ -58,6 +58,14 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
     assert(port.beyondBound == 30)
   }
 
+  test("rows that the function has received are forgotten, and no others") {
+    val port = new Port(overtakenAt = 280)
+    val worker = new Worker(lag = 0, received = 100)
+    val rows = numbered(300, keys = 7, new Random(5))
+    worker.feed(rows, port)
+    assert(worker.seen == rows.take(100) && port.kept == rows.drop(100))
+  }
+
   test("no row is lost, late or out of order, however far the function lags") {
     var recalled, lagging = 0
     forSeeds(400) { random =>
@@ -201,13 +209,19 @@ object WorkerChannelSuite {
   /**
    * @param lag
    *   number of rows by which the function lags
+   * @param received
+   *   number of rows after which it receives no more
    */
-  final private class Worker(lag: Int, splitsGroups: Boolean = true) extends WorkerShare {
+  final private class Worker(
+      lag: Int,
+      splitsGroups: Boolean = true,
+      received: Long = Long.MaxValue
+  ) extends WorkerShare {
     val sent = mutable.ArrayBuffer.empty[Case]
     private var decision: (Long, Long) = _
     private var first = -1L
 
-    override def taken: Long = math.max(0L, sent.size - lag.toLong)
+    override def taken: Long = math.min(received, math.max(0L, sent.size - lag.toLong))
     override def skipped: Option[Long] = Some(first).filter(_ >= 0)
     override def decide(stop: Long, resume: Long): Unit = {
       assert(decision == null, "the decision is repeated")
