@@ -128,7 +128,7 @@ sim-flow: setup  ## dataflows, simulated: 10000 runs from a random seed; SEED=n 
 	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow \
 	  $(if $(SEED),--seed $(SEED) --runs 1,$(if $(RUNS),--runs $(RUNS)))
 
-mutants: setup  ## plants each defect of a catalogue, one at a time, and runs the tests that must find it; ARGS='--only ledger'
+mutants: setup  ## plants defects one at a time, runs the tests that must find each, writes the mutation score; ARGS='--only ledger'
 	$(PYTHON) -m tests.mutants $(ARGS)
 
 # The checker of TLA+ is in a Python package.

@@ -24,6 +24,8 @@ lazy val yarnClassPath = taskKey[File]("the class path of a cluster of YARN, for
 
 lazy val mariaDb = taskKey[File]("a server of MariaDB, for Python's tests")
 
+lazy val testJvm = taskKey[File]("the class path and the options of the JVM of suites")
+
 lazy val forklessFiles =
   taskKey[File]("a jar of the local disk without processes, for Python's tests")
 
@@ -115,6 +117,12 @@ lazy val spark43 = (project in file("jvm/spark"))
     s3ProxyClassPath := {
       val file = (LocalRootProject / baseDirectory).value / ".cache" / "s3proxy.classpath"
       IO.write(file, ChildJvm.classPath(update.value, ChildJvm.S3Proxy))
+      file
+    },
+    testJvm := {
+      val file = (LocalRootProject / baseDirectory).value / ".cache" / "test-jvm.txt"
+      val classPath = (Test / fullClasspath).value.files.mkString(java.io.File.pathSeparator)
+      IO.writeLines(file, classPath +: (Test / javaOptions).value)
       file
     },
     forklessFiles := {

@@ -1,101 +1,82 @@
 """`python -m tests.mutants`: plants each defect of the catalogue; the tests of each must fail.
 
-The tests run in a directory of links to the repository, in which only the changed file is another
-one. A defect that no test finds is a missing test.
+A defect that no test finds is a missing test. The results are stored, and written into the
+documentation; `page` does that alone.
 """
 
 import argparse
-import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from tests.mutants.catalogue import MUTANTS, Mutant
-
-_ROOT = Path(__file__).parents[2]
-_SECONDS = 120
+from tests.mutants import page, python_code, record, scala_code
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import Mutant
+from tests.mutants.record import Result
+from tests.mutants.switches import Found, Switch, switches
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a line for each defect and the score; returns 1 if a defect was not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=["run", "page"], default="run")
     parser.add_argument("--only", default="", help="part of an area or of a defect")
-    only = parser.parse_args(arguments).only
-    chosen = [mutant for mutant in MUTANTS if only in f"{mutant.area}: {mutant.defect}"]
-    for tests in dict.fromkeys(tuple(mutant.tests) for mutant in chosen):
-        failure = _first_failure(_ROOT, tests)
-        if failure is not None:
-            parser.error(f"{failure} fails without a defect")
-    hits: Counter[str] = Counter()
-    print("| area | planted defect | found by | seconds |\n|---|---|---|---|")
-    for mutant in chosen:
+    options = parser.parse_args(arguments)
+    if options.command == "page":
+        page.update()
+        return 0
+    only: str = options.only
+    planted = all_planted()
+    chosen = [one for one in planted if only in f"{one.area}: {one.defect}"]
+    failure = _failure_without([one for one in MUTANTS if one in chosen])
+    if failure is not None:
+        parser.error(f"{failure} fails without a defect")
+    results = []
+    print("| area | planted defect | found by | runs | seconds |\n|---|---|---|---|---|")
+    for one in chosen:
         began = time.monotonic()
-        by = failing_test(mutant)
-        hits[mutant.area] += by is not None
+        found = search_of(one)()
+        result = Result(
+            one.area, one.defect, found.by if found else None, found.runs if found else None
+        )
+        results.append(result)
+        by, runs = result.by or "**not found**", result.runs or ""
         seconds = time.monotonic() - began
-        print(
-            f"| {mutant.area} | {mutant.defect} | {by or '**not found**'} | {seconds:.0f} |",
-            flush=True,
-        )
-    print("\n| area | planted | found |\n|---|---|---|")
-    for area, count in Counter(mutant.area for mutant in chosen).items():
-        print(f"| {area} | {count} | {hits[area]} |")
-    print(f"| all | {len(chosen)} | {hits.total()} |")
-    return 0 if hits.total() == len(chosen) else 1
+        print(f"| {one.area} | {one.defect} | {by} | {runs} | {seconds:.0f} |", flush=True)
+        record.add([result], [(each.area, each.defect) for each in planted])
+    page.update()
+    missing = sum(result.by is None for result in results)
+    print(f"\n{len(results)} planted, {missing} not found")
+    return min(missing, 1)
 
 
-def failing_test(mutant: Mutant) -> str | None:
-    """The first test that fails with a defect; None if all pass."""
-    text = (_ROOT / mutant.path).read_text(encoding="utf-8")
-    if text.count(mutant.old) != 1:
-        raise ValueError(f"{mutant.path} has {text.count(mutant.old)} times: {mutant.old}")
-    with _replaced(mutant.path, text.replace(mutant.old, mutant.new)) as root:
-        return _first_failure(root, mutant.tests)
+def all_planted() -> list[Mutant | Switch]:
+    """All planted defects, in the order of the tables."""
+    planted: list[Mutant | Switch] = [*MUTANTS, *switches()]
+    areas = list(dict.fromkeys(one.area for one in planted))
+    return sorted(planted, key=lambda one: areas.index(one.area))
 
 
-def _first_failure(root: Path, tests: Sequence[str]) -> str | None:
-    environment = os.environ | {"PYTHONPATH": str(root / "python")}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    try:
-        run = subprocess.run(
-            command,
-            cwd=root,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return "does not end"
-    if run.returncode == 0:
-        return None
-    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    if run.returncode != 1 or not failed:
-        raise RuntimeError(f"pytest ended with {run.returncode}\n{run.stdout}")
-    file, test = failed[0].split()[1].split("::", 1)
-    return f"`{file.removeprefix('tests/unit/')}::{test.split('[')[0]}`"
+def search_of(one: Mutant | Switch) -> Callable[[], Found | None]:
+    """Searches for a defect."""
+    return one.find if isinstance(one, Switch) else partial(_failing_test, one)
 
 
-@contextmanager
-def _replaced(path: str, text: str) -> Iterator[Path]:
-    """A directory of links to the repository, with another text of one file."""
-    with tempfile.TemporaryDirectory(prefix="cleancut-mutant-") as directory:
-        root, source = Path(directory), _ROOT
-        for part in Path(path).parts:
-            for other in source.iterdir():
-                if other.name not in (part, "__pycache__"):
-                    (root / other.name).symlink_to(other)
-            root, source = root / part, source / part
-            if source.is_dir():
-                root.mkdir()
-        root.write_text(text, encoding="utf-8")
-        yield Path(directory)
+def _failing_test(mutant: Mutant) -> Found | None:
+    code = scala_code if mutant.path.endswith(".scala") else python_code
+    by = code.failing_test(mutant)
+    return None if by is None else Found(by)
+
+
+def _failure_without(mutants: Sequence[Mutant]) -> str | None:
+    """The first test that fails without a defect."""
+    in_scala = [one for one in mutants if one.path.endswith(".scala")]
+    suites = list(dict.fromkeys(suite for one in in_scala for suite in one.tests))
+    failure = scala_code.first_failure(suites)
+    for tests in dict.fromkeys(tuple(one.tests) for one in mutants if one not in in_scala):
+        failure = failure or python_code.first_failure(tests)
+    return failure
 
 
 if __name__ == "__main__":

@@ -1,0 +1,109 @@
+"""The coordinator: ownership, seals, cuts, and the collection of garbage."""
+
+from collections.abc import Sequence
+
+from tests.mutants.mutant import Mutant, mutants_of
+
+_CORE = "jvm/core/src/main/scala/io/cleancut"
+_COORDINATOR = f"{_CORE}/coordinator"
+
+_SIMULATION = (
+    "CutSimulationSuite::no epoch is lost, duplicated or committed by two runs despite all faults"
+)
+_LEDGER_SUITES = (
+    "QueryLedgerSuite",
+    "EpochChannelsSuite",
+    "CutWindowSuite",
+    "ReferredSegmentsSuite",
+    _SIMULATION,
+)
+_RUN_SUITES = (
+    "QueryCoordinatorSuite",
+    "SuccessorSuite",
+    "SealedEpochSuite",
+    "FinishedEpochSuite",
+    "SkippedEpochSuite",
+    _SIMULATION,
+)
+_SWEEP_SUITES = (
+    "QueryCoordinatorSuite",
+    "SuccessorSuite",
+    "ReferredSegmentsSuite",
+    "GarbageCollectorSuite",
+    _SIMULATION,
+)
+
+MUTANTS: Sequence[Mutant] = [
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/state/QueryLedger.scala",
+        _LEDGER_SUITES,
+        (
+            "a task of another epoch opens a store",
+            "    if (version != last + 1) Left(notOpen(version))",
+            "    if (false) Left(notOpen(version))",
+        ),
+        (
+            "a store that the cut lacks needs no snapshot",
+            "needsBase = version > 0 && known.isEmpty",
+            "needsBase = false",
+        ),
+        (
+            "W6: frames of another epoch count",
+            "    else if (epoch == last + 1) pending.ack(frame)",
+            "    else if (true) pending.ack(frame)",
+        ),
+        (
+            "I4: a plan that does not read in-flight rows opens the store",
+            "            .filterNot(pending.channels.hasOpened(attempt, _))",
+            "            .filter(_ => false)",
+        ),
+        (
+            "W1: a task opens only the stores that it names",
+            "        .flatMap(_.ofTask(operator, partition))\n        .map(_.store)\n"
+            "        .filterNot(Channels.isChannel)",
+            "        .flatMap(_.ofTask(operator, partition))\n        .map(_.store)\n"
+            "        .filter(_ => false)",
+        ),
+        (
+            "D2: an attempt that repeats a decision does not report",
+            "channel, mayDefer || follows)",
+            "channel, mayDefer)",
+        ),
+        (
+            "pages of before an operation are named",
+            "    turned = None\n    offline",
+            "    offline",
+        ),
+        (
+            "references of retained cuts are forgotten",
+            "known.filter(reference => bases.mayKeepBefore(reference.since) || ",
+            "known.filter(reference => ",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/state/QueryRun.scala",
+        _RUN_SUITES,
+        (
+            "O7: a run records its end although an earlier one may plan an epoch",
+            "!hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))",
+            "!hasEnded",
+        ),
+        (
+            "N2: a task of a finished epoch continues with its own version",
+            "          .map(chain => opened.copy(needsBase = false, sealedChain = Some(chain)))\n",
+            "          .map(_ => opened)\n",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_CORE}/cutstore/gc/CutSweep.scala",
+        _SWEEP_SUITES,
+        (
+            "pages of the oldest cut are deleted",
+            "flatMap(cut => cut.segments ++ cut.pages).toSet",
+            "flatMap(cut => cut.segments).toSet",
+        ),
+    ),
+]
