@@ -25,6 +25,8 @@ from tests.support.sessions import builder, with_cuts
 KEYS = 50
 _FIRST = 2
 _MOST = 12
+# Before the first epoch is committed.
+_NOT_COMMITTED = {"CLEANCUT_CHECKPOINT_NOT_FOUND", "CLEANCUT_STATE_NOT_FOUND"}
 
 
 class RescaledCounts(CountedFiles):
@@ -91,9 +93,8 @@ class RescaledCounts(CountedFiles):
         try:
             return sum(self.stored().values()) == self.files * ROWS
         except RequestError as missing:
-            if missing.error_id != "CLEANCUT_CHECKPOINT_NOT_FOUND":
+            if missing.error_id not in _NOT_COMMITTED:
                 raise
-            # No epoch is committed yet.
             return False
 
     def rescale_until_end(self, query: StreamingQuery, draw: random.Random) -> None:
