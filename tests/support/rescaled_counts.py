@@ -101,9 +101,10 @@ class RescaledCounts(CountedFiles):
         """Rescales the query after random epochs until it has no input left."""
         while query.isActive and not self._is_done():
             self._wait_for_epochs(query, draw.randrange(1, 4))
-            now = len(self.partitions())
-            choices = [n for n in range(1, _MOST + 1) if n != now and 0 in (n % now, now % n)]
             try:
+                # The sink receives the first epoch before it is committed.
+                now = len(self.partitions())
+                choices = [n for n in range(1, _MOST + 1) if n != now and 0 in (n % now, now % n)]
                 plan = coordinator(query).rescale(draw.choice(choices), timeout=PATIENCE_S)
                 print(f"RESCALED to {plan.partitions} in epoch {plan.epoch}", flush=True)
             except RequestError as refused:
