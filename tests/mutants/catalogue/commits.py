@@ -71,11 +71,6 @@ MUTANTS: Sequence[Mutant] = [
             "channel, mayDefer)",
         ),
         (
-            "pages of before an operation are named",
-            "    turned = None\n    offline",
-            "    offline",
-        ),
-        (
             "references of retained cuts are forgotten",
             "known.filter(reference => bases.mayKeepBefore(reference.since) || ",
             "known.filter(reference => ",
@@ -85,11 +80,6 @@ MUTANTS: Sequence[Mutant] = [
         "commit protocol",
         f"{_COORDINATOR}/state/QueryRun.scala",
         _RUN_SUITES,
-        (
-            "O7: a run records its end although an earlier one may plan an epoch",
-            "!hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))",
-            "!hasEnded",
-        ),
         (
             "N2: a task of a finished epoch continues with its own version",
             "          .map(chain => opened.copy(needsBase = false, sealedChain = Some(chain)))\n",
