@@ -33,6 +33,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.operationIncomplete("file:/ckpt", "edit", 9L),
     Errors.operationRefused("adopt", "file:/ckpt", "the query runs"),
     Errors.planOutdated("rescale", "file:/ckpt", "the last epoch was 2", "cleancut rescale"),
+    Errors.rescaleInterrupted("file:/ckpt", 4, 9L, new RuntimeException("the disk is full")),
     Errors.rewriteMismatch("file:/ckpt/state", 0L, 3, "default", 7L, 6L),
     Errors.sealBatchInvalid(7),
     Errors.sequenceBroken("[eu,7]", "42", "its predecessor is 42"),
