@@ -36,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| area | planted defect | found by | runs | seconds |\n|---|---|---|---|---|")
     for one in chosen:
         began = time.monotonic()
-        found = search_of(one)()
+        search = search_of(one)()
         result = Result(
-            one.area, one.defect, found.by if found else None, found.runs if found else None
+            one.area, one.defect, search.by if search else None, search.runs if search else None
         )
         results.append(result)
         by, runs = result.by or "**not found**", result.runs or ""

@@ -97,12 +97,12 @@ def run(suite: str, classes: Sequence[str] = (), **settings: str) -> tuple[bool,
     if not any(part in full for part in _WITH_SESSION):
         result, output = server(**settings).request("run", *arguments, *options)
         return result == "true", output
-    own = new_server(settings)
+    separate = new_server(settings)
     try:
-        result, output = own.request("run", *arguments, *options)
+        result, output = separate.request("run", *arguments, *options)
         return result == "true", output
     finally:
-        own.end()
+        separate.end()
 
 
 def suite_named(name: str) -> str:

@@ -264,8 +264,8 @@ def test_spark_s_file_sink_gets_an_entry_for_the_operation(
         query.processAllAvailable()
     query.stop()
     assert (tmp_path / "output" / "_spark_metadata" / f"{epoch}").exists() or epoch % 10 == 9
-    found = session.read.json(output).collect()
-    assert sorted(row.k for row in found) == list(range(12))
+    emitted = session.read.json(output).collect()
+    assert sorted(row.k for row in emitted) == list(range(12))
 
 
 @long

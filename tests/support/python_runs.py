@@ -149,7 +149,7 @@ class PythonRun:
             f"{KEYS}splitGroups": str(query.splits_groups).lower(),
             "spark.sql.shuffle.partitions": str(query.partitions),
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(query.batch_rows),
-            # The radix sort moves the first row behind the others of its key if a null key follows.
+            # The radix sort moves the first row after the others of its key if a null key follows.
             "spark.sql.sort.enableRadixSort": "false",
         }.items():
             session.conf.set(key, value)

@@ -217,7 +217,7 @@ MUTANTS: Sequence[Mutant] = [
         f"{_PROTOCOL}/OffsetEntry.scala",
         ("OffsetEntrySuite",),
         (
-            "B1: the watermark of an epoch without input goes back",
+            "B1: the watermark of an epoch without input decreases",
             "next.put(key, Math.max(next.path(key).asLong(0L), value))",
             "next.put(key, value)",
         ),
