@@ -9,9 +9,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.functions.count
 import org.apache.spark.sql.streaming.StreamingQuery
-import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.Encoders
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.base.Clock
@@ -55,18 +54,11 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       new CutArchive(HadoopStore.open(root, new Configuration, Clock.System), Clock.System)
     }
 
-    private def start(): StreamingQuery = input
-      .toDS()
-      .toDF("key")
-      .groupBy("key")
-      .agg(count("*"))
-      .writeStream
-      .outputMode("update")
-      .option("checkpointLocation", s"file:$directory")
-      .foreachBatch { (batch: DataFrame, _: Long) =>
-        batch.collect().foreach(row => last += row.getLong(0) -> row.getLong(1))
-      }
-      .start()
+    private def start(): StreamingQuery = SmallQueries.counting(
+      input,
+      s"file:$directory",
+      _.foreach(row => last += row.getLong(0) -> row.getLong(1))
+    )
 
     /** Runs epochs without stores that earlier runs have loaded, as in a new process. */
     def run(epochs: Int, beforeEach: Int => Unit = _ => ()): Assertion = {

@@ -12,8 +12,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.cleancut.history.CleancutEpochCommitted
-import org.apache.spark.sql.functions.count
-import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.Encoders
 
 import io.cleancut.history.{EpochRecordJson, SlowEpochs, SlowReason}
 import io.cleancut.testkit.{
@@ -49,16 +48,7 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
       }
     })
     val input = MemoryStream(Encoders.scalaLong, spark)
-    val query = input
-      .toDS()
-      .toDF("key")
-      .groupBy("key")
-      .agg(count("*"))
-      .writeStream
-      .outputMode("update")
-      .option("checkpointLocation", s"s3://${S3Server.Bucket}/slow")
-      .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
-      .start()
+    val query = SmallQueries.counting(input, s"s3://${S3Server.Bucket}/slow")
 
     def epochs(number: Int): Unit = for (_ <- 0 until number) {
       input.addData(0L until 5000L)

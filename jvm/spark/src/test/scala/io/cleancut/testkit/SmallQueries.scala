@@ -2,7 +2,7 @@ package io.cleancut.testkit
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions.count
@@ -59,12 +59,16 @@ object SmallQueries {
   }
 
   /**
-   * Removes Hadoop's default settings except those of file systems. Spark sends about a thousand
-   * settings with each stateful operator of each epoch, which is a fifth of the work of a small
-   * epoch.
+   * Counts its input by key.
+   *
+   * @param sink
+   *   receives the results of each epoch; by default they are only computed
    */
-  /** Counts its input by key; the results are only computed. */
-  def counting(input: MemoryStream[Long], checkpoint: String): StreamingQuery = input
+  def counting(
+      input: MemoryStream[Long],
+      checkpoint: String,
+      sink: Array[Row] => Unit = _ => ()
+  ): StreamingQuery = input
     .toDS()
     .toDF("key")
     .groupBy("key")
@@ -72,9 +76,14 @@ object SmallQueries {
     .writeStream
     .outputMode("update")
     .option("checkpointLocation", checkpoint)
-    .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
+    .foreachBatch((batch: DataFrame, _: Long) => sink(batch.collect()))
     .start()
 
+  /**
+   * Removes Hadoop's default settings except those of file systems. Spark sends about a thousand
+   * settings with each stateful operator of each epoch, which is a fifth of the work of a small
+   * epoch.
+   */
   private def removeDefaults(spark: SparkSession): Unit = {
     val conf = spark.sparkContext.hadoopConfiguration
     val kept = conf.iterator.asScala
