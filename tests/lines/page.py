@@ -6,9 +6,10 @@ from pathlib import Path
 from cleancut._session.installation import SPARK
 from tests.lines.record import ROOT, Result, matches, read
 from tests.lines.rows import TABLE, Row
+from tests.support import marked_pages
 
 PAGE = ROOT / "docs/project/spark-versions.md"
-BEGIN, END = "<!-- made by tests/lines -->", "<!-- until here -->"
+_BEGIN = "<!-- made by tests/lines -->"
 YES, NO, OPEN = "yes", "no", "not run"
 
 _Read = Callable[[str], Sequence[Result]]
@@ -79,12 +80,9 @@ def _releases(results: Mapping[str, Sequence[Result]]) -> str:
 
 def written(page: Path = PAGE) -> str:
     """Returns the part of the page between the marks."""
-    return page.read_text(encoding="utf-8").partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
+    return marked_pages.written(page, _BEGIN)
 
 
 def update(page: Path = PAGE) -> None:
     """Puts the tables into the page."""
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(f"{BEGIN}\n")
-    after = rest.partition(f"\n{END}")[2]
-    page.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", encoding="utf-8")
+    marked_pages.update(page, _BEGIN, render())

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tests.mutants.record import Result, read
 from tests.mutants.survivors import SURVIVORS, Survivor
+from tests.support import marked_pages
 
 PAGE = Path(__file__).parents[2] / "docs/project/mutation-score.md"
-BEGIN, END = "<!-- made by tests/mutants -->", "<!-- until here -->"
+_BEGIN = "<!-- made by tests/mutants -->"
 
 
 def render(
@@ -58,12 +59,9 @@ def _by(result: Result) -> str:
 
 def written(page: Path = PAGE) -> str:
     """Returns the part of the page between the marks."""
-    return page.read_text(encoding="utf-8").partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
+    return marked_pages.written(page, _BEGIN)
 
 
 def update(page: Path = PAGE) -> None:
     """Puts the tables into the page."""
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(f"{BEGIN}\n")
-    after = rest.partition(f"\n{END}")[2]
-    page.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", encoding="utf-8")
+    marked_pages.update(page, _BEGIN, render())
