@@ -36,8 +36,8 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
       case Right(run) if epoch.exists(isToClaim(run, _)) =>
         claims(runId, runtime.requests).thenApply[Unit](_ => ())
       // A failure is the answer of `claimed`.
-      case Right(run) => epoch.fold(EpochClaims.Ready)(run.entries.ended)
-      case _          => EpochClaims.Ready
+      case Right(run) => epoch.fold(Ready)(run.entries.ended)
+      case _          => Ready
     }
 
   /** To be called before a task of an epoch is answered. */
@@ -64,7 +64,7 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
       case Some(current) => current.entries.begin(epoch)(write)
       case None          =>
         write
-        EpochClaims.Ready
+        Ready
     }
   }
 

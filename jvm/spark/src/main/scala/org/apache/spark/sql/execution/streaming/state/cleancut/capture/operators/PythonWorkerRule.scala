@@ -51,7 +51,7 @@ object PythonWorkerRule extends Rule[SparkPlan] {
       cuts <- DriverCuts.of(StoreFiles.checkpointOf(info.checkpointLocation).toString)
     } cuts.pysparkLoopBecause(
       info.queryRunId.toString,
-      reasons.map { case (of, reason) => of.operatorId -> reason }.toMap
+      reasons.map { case (state, reason) => state.operatorId -> reason }.toMap
     )
   }
 
