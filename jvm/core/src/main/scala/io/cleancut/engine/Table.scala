@@ -42,6 +42,9 @@ final class Table(
   private val waitingRemovals = new RefQueue
   private val entryKey = new Bytes
 
+  // Removals that a purge handles together, so that their memory accesses overlap.
+  private val removed = new Array[Int](16)
+
   private val loading = new UnreadBlocks.Target {
     override def expect(hash: Int): Unit = if (!isSeeded) lookedAt += index.touch(hash)
 
@@ -325,6 +328,29 @@ final class Table(
     write(key, slot, value, field)
   }
 
+  /**
+   * Adds `count` values as [[merge]] does, or sets the list to them if `replaces`, with one lookup
+   * of the key. `valueAt` returns the value of an index; the table reads it before the next call.
+   */
+  def mergeList(key: Bytes, count: Int, replaces: Boolean)(valueAt: Int => Bytes): Unit =
+    if (count == 0) {
+      if (replaces) remove(key)
+      ()
+    } else {
+      reserveKey()
+      var slot = probe(key)
+      var link = if (replaces) 0 else if (isKnown(slot)) Added else Begun
+      var i = 0
+      while (i < count) {
+        val value = valueAt(i)
+        checkSize(key, value)
+        write(key, slot, value, value.length | link)
+        if (slot == Absent) slot = probe(key)
+        link = Added
+        i += 1
+      }
+    }
+
   /** Removes the key; false if it was absent, in which case nothing is recorded. */
   def remove(key: Bytes): Boolean = {
     val slot = probe(key)
@@ -405,24 +431,40 @@ final class Table(
    * the entry, the key would be read from the block again.
    */
   def purge(end: Int): Unit = {
-    var ref = nextRemoval(end)
-    while (ref != 0) {
-      val address = log.address(ref)
-      if (next(memory, address) == 0) {
-        keyAt(address, entryKey)
-        val slot = probe(entryKey)
-        index.delete(slot)
-        ordered.foreach(_.remove(entryKey)(entry => holds(entry, entryKey)))
-      }
-      ref = nextRemoval(end)
+    var count = takeRemovals(end)
+    while (count > 0) {
+      (0 until count).foreach(i => lookedAt += index.touch(hashOf(keyOf(removed(i), entryKey))))
+      (0 until count).foreach(i => if (!isReplaced(removed(i))) deleteEntry(removed(i)))
+      count = takeRemovals(end)
     }
   }
+
+  /** Takes removals before `end` into `removed`, and prefetches their records. */
+  private def takeRemovals(end: Int): Int = {
+    var count = 0
+    var ref = nextRemoval(end)
+    while (ref != 0) {
+      lookedAt += next(memory, log.address(ref))
+      removed(count) = ref
+      count += 1
+      ref = if (count < removed.length) nextRemoval(end) else 0
+    }
+    count
+  }
+
+  private def deleteEntry(ref: Int): Unit = {
+    keyOf(ref, entryKey)
+    index.delete(probe(entryKey))
+    ordered.foreach(_.remove(entryKey)(entry => holds(entry, entryKey)))
+  }
+
+  private def isReplaced(ref: Int): Boolean = next(memory, log.address(ref)) != 0
 
   private def nextRemoval(end: Int): Int = {
     var ref = if (unread == null) waitingRemovals.takeBelow(end) else 0
     if (ref == 0) ref = removals.takeBelow(end)
     while (ref != 0 && unreadBlockOf(keyOf(ref, entryKey)) >= 0) {
-      if (next(memory, log.address(ref)) == 0) waitingRemovals.add(ref)
+      if (!isReplaced(ref)) waitingRemovals.add(ref)
       ref = removals.takeBelow(end)
     }
     ref

@@ -85,13 +85,13 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def change(): Unit = {
     val key = pool(random.nextInt(pool.size))
     if (random.nextInt(4) == 0) {
-      assert(countingAlone(log.remove(Blob.bytes(key))) == rows.contains(key))
-      rows -= key
+      // Sometimes more than a purge handles together.
+      if (random.nextInt(20) == 0) random.shuffle(pool).take(32).foreach(remove)
+      else remove(key)
     } else if (hasLists && random.nextBoolean()) {
       // Some lists of shorter values become longer than a slot of the log.
-      if (random.nextInt(60) == 0)
-        for (_ <- 0 until 12) append(key, 70000 + random.nextInt(60000))
-      else append(key, valueLength())
+      if (random.nextInt(60) == 0) append(key, Seq.fill(12)(70000 + random.nextInt(60000)))
+      else append(key, Seq.fill(random.nextInt(4))(valueLength()))
     } else {
       val value = Blob.random(random, valueLength())
       log.put(Blob.bytes(key), Blob.bytes(value))
@@ -102,10 +102,21 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     if (random.nextInt(4) == 0) follow()
   }
 
-  private def append(key: Blob.Blob, length: Int): Unit = {
-    val value = Blob.random(random, length)
-    log.merge(Blob.bytes(key), Blob.bytes(value))
-    rows += key -> (rows.getOrElse(key, Vector.empty) :+ value)
+  private def remove(key: Blob.Blob): Unit = {
+    assert(countingAlone(log.remove(Blob.bytes(key))) == rows.contains(key))
+    rows -= key
+  }
+
+  /** Adds values to a list, one at a time or together, or sets the list to them. */
+  private def append(key: Blob.Blob, lengths: Seq[Int]): Unit = {
+    val values = lengths.map(Blob.random(random, _)).toVector
+    val replaces = random.nextInt(4) == 0
+    if (replaces || random.nextBoolean()) {
+      log.contents.mergeList(Blob.bytes(key), values.size, replaces)(i => Blob.bytes(values(i)))
+    } else values.foreach(value => log.merge(Blob.bytes(key), Blob.bytes(value)))
+    val before = if (replaces) Vector.empty else rows.getOrElse(key, Vector.empty)
+    val after = before ++ values
+    if (after.isEmpty) rows -= key else rows += key -> after
   }
 
   /** Runs steps of the copy, after changes that the task may still abort. */

@@ -79,14 +79,7 @@ final private[cleancut] class LogStateStore(
       val family = useMultiValued("putList", colFamilyName)
       requireKey(key)
       requireValues(values, "put")
-      changing(family) {
-        val bytes = family.pointKey(key)
-        if (values.isEmpty) family.table.remove(bytes)
-        else {
-          family.table.put(bytes, family.pointValue(values.head))
-          values.tail.foreach(value => family.table.merge(bytes, family.pointValue(value)))
-        }
-      }
+      changing(family)(mergeAll(family, key, values, replaces = true))
     }
 
   override def merge(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
@@ -104,10 +97,17 @@ final private[cleancut] class LogStateStore(
       val family = useMultiValued("mergeList", colFamilyName)
       requireKey(key)
       requireValues(values, "merge")
-      changing(family) {
-        val bytes = family.pointKey(key)
-        values.foreach(value => family.table.merge(bytes, family.pointValue(value)))
-      }
+      changing(family)(mergeAll(family, key, values, replaces = false))
+    }
+
+  private def mergeAll(
+      family: FamilyHandle,
+      key: UnsafeRow,
+      values: Array[UnsafeRow],
+      replaces: Boolean
+  ): Unit =
+    family.table.mergeList(family.pointKey(key), values.length, replaces) { i =>
+      family.pointValue(values(i))
     }
 
   override def remove(key: UnsafeRow, colFamilyName: String): Unit = {
