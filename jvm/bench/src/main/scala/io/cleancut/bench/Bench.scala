@@ -36,6 +36,7 @@ object Bench {
     "growth",
     "memory",
     "queries",
+    "starts",
     "latency",
     "nexmark",
     "scale",
@@ -63,6 +64,7 @@ object Bench {
       case "scans"    => stores.scans(keys("100000"), turns.getOrElse(2))
       case "growth"   => stores.growth(keys("20000"), turns.getOrElse(1))
       case "memory"   => stores.memory(keys("1000000"), turns.getOrElse(1))
+      case "starts"   => CompareQueries.starts(keys("1000000"), turns.getOrElse(9))
       case "latency"  =>
         val queries = list("query", "dedup,aggregation,transformWithState")
         CompareQueries.latency(

@@ -67,6 +67,24 @@ object CompareQueries {
       Figures.ratio(our, others.flatten.min)
   }
 
+  /** Restarts on a warm local disk, with a thousand rows each. */
+  def starts(keys: Seq[Int], turns: Int): Unit = {
+    println("\n### Restart on a warm local disk, until the first epoch has ended")
+    keys.foreach { size =>
+      val lines = ChildJvm.run(StartBench, Seq(size.toString, "1000", turns.toString))
+      val all = lines.collect { case Array(subject, _, ns) => subject -> ns.toLong }
+      val times = all.groupMap(_._1)(_._2)
+      val bases = Seq(StartBench.Filter, StartBench.Stateless)
+      val rows = all.map(_._1).distinct.map { subject =>
+        val median = Figures.median(times(subject))
+        Seq(subject, Figures.time(median), Figures.time(times(subject).min)) ++
+          bases.map(base => Figures.ratio(Figures.median(times(base)), median))
+      }
+      val header = Seq(s"query, $size keys", "median", "minimum") ++ bases.map("over the " + _)
+      println("\n" + Figures.table(header, rows))
+    }
+  }
+
   /**
    * Latency of a row in real-time mode.
    *
