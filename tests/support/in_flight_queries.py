@@ -172,7 +172,7 @@ def epochs_of_files(offsets: Mapping[int, str | None]) -> dict[int, int]:
     epochs: dict[int, int] = {}
     for epoch, offset in sorted(offsets.items()):
         last = json.loads(offset or "")["logOffset"]
-        epochs |= {file: epoch for file in range(len(epochs), last + 1)}
+        epochs |= dict.fromkeys(range(len(epochs), last + 1), epoch)
     return epochs
 
 
