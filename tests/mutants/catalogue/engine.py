@@ -52,8 +52,18 @@ MUTANTS: Sequence[Mutant] = [
         ("a rollback keeps undone removals", "    removals.truncate(mark.end)\n", ""),
         (
             "keys that were put again are purged",
-            "      if (next(memory, address) == 0) {",
-            "      if (true) {",
+            "if (!isReplaced(removed(i))) deleteEntry(removed(i))",
+            "deleteEntry(removed(i))",
+        ),
+        (
+            "of a list that is written together only the last value stays",
+            "        link = Added\n",
+            "",
+        ),
+        (
+            "a list is written with the hash from before the index was seeded",
+            "if (slot == Absent) slot = probe(key)",
+            "if (slot == Absent) slot = probeTaken(key)",
         ),
         (
             "removals before an unread block are purged",
