@@ -1,7 +1,7 @@
 # The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants chaos campaign campaign-kills campaign-python test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants chaos campaign campaign-kills campaign-python campaign-report test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -167,6 +167,9 @@ campaign-kills: export CLEANCUT_CAMPAIGN_SINKS := $(SINKS)
 campaign-kills: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a cluster whose processes are killed, five queries a seed; and each sink, killed RUNS times
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py tests/chaos/test_sinks_killed.py $(ARGS)
+
+campaign-report: setup  ## the summary of all campaigns in docs/campaigns.md, from their records
+	$(PYTHON) -m tests.support.campaign_report
 
 campaign-python: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-python: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),300)
