@@ -1,7 +1,7 @@
 # The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants chaos campaign campaign-kills campaign-python campaign-report test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-report test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -144,6 +144,7 @@ chaos: export CLEANCUT_QUERIES ?= 2000
 chaos: export CLEANCUT_UNALIGNED_QUERIES ?= 1000
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
+chaos: export CLEANCUT_INPUTS ?= $(CURDIR)/target/inputs
 chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 chaos: export CLEANCUT_PROMTOOL := $(CURDIR)/$(PROMTOOL)
@@ -154,6 +155,20 @@ chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSE
 	$(PYTEST) tests/unit --numprocesses=2
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) spark43/test
+
+# The number of simulated runs, of which each meets many faults.
+SIMULATED := 1000
+
+input-coverage: export CLEANCUT_INPUTS := $(CURDIR)/target/inputs
+input-coverage: export CLEANCUT_FIRST_SEED := 1
+input-coverage: export CLEANCUT_SIMULATIONS := $(SIMULATED)
+input-coverage: setup  ## the values and pairs that the generators of randomized tests cover, written into the docs
+	rm -rf $(CLEANCUT_INPUTS)
+	$(SBT) "spark43/Test/runMain io.cleancut.e2e.GeneratedInputs $(CLEANCUT_INPUTS) 2000 1000" \
+	  "spark43/testOnly io.cleancut.coordinator.CutSimulationSuite -- -z despite"
+	$(PYTHON) -m tests.input_coverage generate $(CLEANCUT_INPUTS)
+	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow --seed 1 --runs $(SIMULATED)
+	$(PYTHON) -m tests.input_coverage page $(CLEANCUT_INPUTS)
 
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign: export CLEANCUT_CAMPAIGN := yes

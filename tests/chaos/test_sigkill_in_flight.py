@@ -8,7 +8,6 @@ that kills and in-flight rows have happened. `SEED` replays a run; `CLEANCUT_CHA
 campaign, whose sums are a line for `docs/project/campaign-records.md`.
 """
 
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +17,16 @@ from pyspark.sql import SparkSession
 
 from cleancut.testing import SkewedInput
 from demo.in_flight import has_rows_in_flight, in_flight_rows
-from tests.support.in_flight_queries import ROWS, Ended, draw_queries, start
+from tests.input_coverage.log import INPUTS
+from tests.support.in_flight_queries import (
+    KILL_SPACE,
+    ROWS,
+    Ended,
+    covered_by,
+    draw_queries,
+    draw_size,
+    start,
+)
 from tests.support.kills import Campaign
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
@@ -27,8 +35,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 SEED = hunting(4711)
 CLUSTER = "local-cluster[2,1,1024]"
-# Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
-SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]
 # Columns of the table in docs/project/campaign-records.md, after the seeds. A run is one query.
 COUNTED = ["runs", "epochs", "held", "drivers", "executors", "met"]
 FAULTS = ["lost", "duplicated", "disordered", "wrong"]
@@ -49,10 +55,11 @@ def tally(figures: list[str]) -> Iterator[Counter[str]]:
 def test_in_flight_rows_survive_kills_of_drivers_and_executors(
     seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None], tally: Counter[str]
 ) -> None:
-    files, driver_kills, executor_kills = random.Random(seed).choice(SIZES)
+    files, driver_kills, executor_kills = draw_size(seed)
     source, root = SkewedInput(tmp_path / "input", seed=seed, rows=ROWS), tmp_path / "queries"
     source.write(*range(files))
     names = draw_queries(seed)
+    INPUTS.add(KILL_SPACE, seed, covered_by(seed))
     checkpoints = {name: str(root / name / "checkpoint") for name in names}
     # It waits for the most rows, so that others end before it.
     awaited = checkpoints[names[-1]]

@@ -14,11 +14,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.input_coverage.log import INPUTS
 from tests.support.faults import ENTERED, KILLED, PAUSED, PUBLISHED, SERVER_KILLED, Fault
 from tests.support.kafka_server import needs_kafka
 from tests.support.mariadb import needs_mariadb
 from tests.support.seeds import chaos_runs, hunting
-from tests.support.sink_campaign import Campaign, Verdict, expected_answers, plan
+from tests.support.sink_campaign import (
+    FAULT_SPACE,
+    Campaign,
+    Verdict,
+    covered_by,
+    expected_answers,
+    plan,
+)
 from tests.support.sink_targets import LOCAL, NAIVE, SERVERS, target_at
 from tests.support.tiers import long
 
@@ -48,9 +56,12 @@ def test_readers_see_complete_epochs_during_all_kills(
         pytest.skip("none of these sinks is in CLEANCUT_CAMPAIGN_SINKS")
     with ExitStack() as stack:
         targets = {name: target_at(name, tmp_path / name, stack) for name in chosen}
-        faults = plan(SEED, FAULTS, targets)
+        has_servers = any(target.server for target in targets.values())
+        faults = plan(SEED, FAULTS, targets, has_servers=has_servers)
         campaign = Campaign(targets, tmp_path, SEED, faults, limit_s=60 * MINUTES)
         campaign.run()
+        for number, inputs in enumerate(covered_by(campaign.executed)):
+            INPUTS.add(FAULT_SPACE, f"{SEED}-{chosen[0]}-{number}", inputs)
         verdicts = {}
         for name, target in targets.items():
             wanted = expected_answers(campaign.checkpoint(name), target)

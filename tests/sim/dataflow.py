@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from cleancut.dataflow._cuts.coordinator import Coordinator
@@ -24,6 +25,8 @@ from cleancut.dataflow._model.records import MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
 from cleancut.dataflow._store.store import DataflowStore
 from cleancut.errors import CleancutError
+from tests.input_coverage.log import INPUTS
+from tests.input_coverage.space import Dimension, InputSpace
 from tests.sim.invariants import Invariants, ViolationError
 from tests.sim.queries import SimQuery, Truth
 from tests.sim.schedule import CrashError, Schedule
@@ -116,7 +119,8 @@ class Simulation:
         self.bucket.after = self._after
         for query in self.queries:
             self.schedule.add(query.name, query.live)
-        for number in range(self.draw.choice((1, 2, 2))):
+        self.coordinators = self.draw.choice((1, 2, 2))
+        for number in range(self.coordinators):
             self.schedule.add(f"coordinator {number}", self._coordinate, weight=3)
         self.schedule.run(STEPS)
         self.schedule.faults = None
@@ -145,6 +149,7 @@ class Simulation:
                     raise
             except (CleancutError, OSError) as error:
                 self.schedule.log.append(f"coordinator failed: {error}")
+                self.schedule.met.add("coordinator failed")
             self.schedule.pause()
 
     def _cut(self, coordinator: Coordinator) -> None:
@@ -164,6 +169,7 @@ class Simulation:
                 for number in self.invariants.promised
                 if number > coordinator.entries[-1].number
             }
+            self.schedule.met.add("vectors expired")
             coordinator.expire(keep)
 
     def _last(self) -> None:
@@ -182,6 +188,47 @@ class Simulation:
                 pin = key.removeprefix(prefix).removesuffix(".cut")
                 if (query.checkpoint, pin) not in named:
                     raise ViolationError(f"{pin} of {query.name} is left, and no vector names it")
+
+
+SPACE = InputSpace(
+    "dataflows, simulated",
+    [
+        Dimension("queries", (2, 3, 4)),
+        Dimension("inputs of a query", (0, 1, 2)),
+        Dimension("retained cuts", (1, 2, 4)),
+        Dimension("channels", ("no loop", "query that reads its output", "loop of queries")),
+        Dimension("concurrent coordinators", (1, 2)),
+        Dimension(
+            "fault or event",
+            (
+                *("crashed before a request", "crashed after a request", "lost", "unheard"),
+                *("paused", "consumed epoch hidden", "query rolled back"),
+                *("coordinator failed", "vectors expired"),
+            ),
+        ),
+    ],
+)
+
+
+def covered_by(run: Simulation) -> dict[str, list[Any]]:
+    """Returns the values of the dimensions of `SPACE`."""
+    reads = {query.name: query.reads for query in run.queries}
+    loops = []
+    if any(name in senders for name, senders in reads.items()):
+        loops.append("query that reads its output")
+    others = {name: set(senders) - {name} for name, senders in reads.items()}
+    try:
+        TopologicalSorter(others).prepare()
+    except CycleError:
+        loops.append("loop of queries")
+    return {
+        "queries": [len(reads)],
+        "inputs of a query": [len(senders) for senders in reads.values()],
+        "retained cuts": [query.keep for query in run.queries],
+        "channels": loops or ["no loop"],
+        "concurrent coordinators": [run.coordinators],
+        "fault or event": sorted(run.schedule.met),
+    }
 
 
 def simulate(seed: int) -> Simulation:
@@ -238,6 +285,7 @@ def main() -> int:
 def counted(seed: int) -> tuple[int, int]:
     """Returns the number of vectors that were created in a run, and of those that were checked."""
     made = simulate(seed)
+    INPUTS.add(SPACE, seed, covered_by(made))
     return made.vectors, made.invariants.checked
 
 

@@ -114,6 +114,7 @@ class SimQuery:
                     raise
             except _Stuck:
                 self.schedule.log.append(f"{self.name} is stuck")
+                self.schedule.met.add("consumed epoch hidden")
                 self._go_back_as_far_as_needed()
             except _DAMAGES:
                 continue
@@ -302,6 +303,7 @@ class SimQuery:
             if f"ckpt/{self.name}/cleancut/cuts/{epoch:020d}.cut" not in self.bucket.data:
                 operations.pop()
         self.schedule.log.append(f"{self.name} was rolled back to {source} by {epoch}")
+        self.schedule.met.add("query rolled back")
 
 
 @dataclass

@@ -69,6 +69,7 @@ class Schedule:
         faults: the faults of requests; None for none.
         seconds: the time of the clock.
         log: the events, for a replay.
+        met: the faults that have happened.
     """
 
     def __init__(self, draw: random.Random) -> None:
@@ -76,6 +77,7 @@ class Schedule:
         self.faults: Faults | None = Faults()
         self.seconds = 1000.0
         self.log: list[str] = []
+        self.met: set[str] = set()
         self.is_ending = False
         self._actors: list[Actor] = []
         self._back = locked()
@@ -152,11 +154,12 @@ class Schedule:
             return
         chance = self.draw.random()
         if chance < faults.crash / 2:
-            self._die("before that")
+            self._die("before a request")
         if chance < faults.crash / 2 + faults.lost:
             self._fail("lost", operation, key)
         if self.draw.random() < faults.freeze and self._current is not None:
             self._current.frozen = self.draw.choice((5, 20, 80))
+            self.met.add("paused")
 
     def after(self, operation: str, key: str) -> None:
         """Executes the faults after the effect of a request."""
@@ -165,7 +168,7 @@ class Schedule:
             return
         chance = self.draw.random()
         if chance < faults.crash / 2:
-            self._die("after that")
+            self._die("after a request")
         if chance < faults.crash / 2 + faults.unheard:
             self._fail("unheard", operation, key)
 
@@ -174,10 +177,12 @@ class Schedule:
 
     def _die(self, when: str) -> None:
         self.log.append(f"{self._name()} dies {when}")
+        self.met.add(f"crashed {when}")
         raise CrashError
 
     def _fail(self, how: str, operation: str, key: str) -> None:
         self.log.append(f"{self._name()} {how}")
+        self.met.add(how)
         raise error_of(
             "CLEANCUT_OBJECT_STORE_UNAVAILABLE",
             operation=operation,

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 SEEDS = {str(seed): (seed,) for seed in range(1, 17)}
 # Each form of the function once: rows with timers, frames, groups.
-USUALLY = {"9", "13", "15"}
+USUALLY = {"1", "5", "9"}
 
 
 @pytest.mark.parametrize("seed", usually(USUALLY, SEEDS, SEEDS.__getitem__))

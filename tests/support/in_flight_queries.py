@@ -23,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import Checkpoint, CleancutError, coordinator
 from cleancut.sinks import sealed
 from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
+from tests.input_coverage.space import Dimension, Impossible, InputSpace
 from tests.support.sessions import builder, take_out_defaults
 from tests.support.slow_keys import FORMS, Pace
 
@@ -157,8 +158,35 @@ IN_PYTHON = {
 QUERIES = _IN_JVM | IN_PYTHON
 
 
+# Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
+_SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]
+KILL_SPACE = InputSpace(
+    "killed queries with cuts",
+    [
+        Dimension("query", list(QUERIES)),
+        Dimension("files", [files for files, _, _ in _SIZES]),
+        Dimension("killed drivers", [drivers for _, drivers, _ in _SIZES]),
+        Dimension("killed executors", [executors for _, _, executors in _SIZES]),
+    ],
+    [
+        Impossible((name, [value]), (other, others), "longer inputs have more kills")
+        for name, value, other, others in (
+            ("files", "6", "killed drivers", ["2", "3"]),
+            ("files", "10", "killed drivers", ["1", "3"]),
+            ("files", "16", "killed drivers", ["1", "2"]),
+            ("files", "6", "killed executors", ["3"]),
+            ("files", "10", "killed executors", ["3"]),
+            ("files", "16", "killed executors", ["1"]),
+            ("killed drivers", "1", "killed executors", ["3"]),
+            ("killed drivers", "2", "killed executors", ["3"]),
+            ("killed drivers", "3", "killed executors", ["1"]),
+        )
+    ],
+)
+
+
 def draw_queries(seed: int) -> list[str]:
-    """Draws the names of five queries, the last of which has a function in Python."""
+    """Returns the names of five random queries, the last of which has a function in Python."""
     draw = random.Random(seed)
     return [*draw.sample(sorted(_IN_JVM), 4), draw.choice(sorted(IN_PYTHON))]
 
@@ -199,6 +227,18 @@ def in_file_order(
             by_file = sorted(arrived, key=lambda row: row["n"] // ROWS)
             ordered += [row | {"c": at["c"]} for row, at in zip(by_file, arrived, strict=True)]
     return ordered
+
+
+def draw_size(seed: int) -> tuple[int, int, int]:
+    """Returns a random number of files, kills of drivers, and kills of executors."""
+    return random.Random(seed).choice(_SIZES)
+
+
+def covered_by(seed: int) -> dict[str, list[Any]]:
+    """Returns the values of the dimensions of `KILL_SPACE`."""
+    files, drivers, executors = draw_size(seed)
+    kills = {"killed drivers": [drivers], "killed executors": [executors]}
+    return {"query": draw_queries(seed), "files": [files], **kills}
 
 
 class OrderedEpochs:

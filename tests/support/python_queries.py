@@ -5,7 +5,7 @@ import math
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,63 +14,41 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.lines import ROWS_OF_PROCESSORS
 from tests.support.python_functions import Conditions, Function, Received, text_of
+from tests.support.python_inputs import (
+    BATCH_ROWS,
+    EARLY_ENDS,
+    FAILURES,
+    FILES,
+    FIRST_MODE,
+    FORM,
+    KEY_TYPE,
+    KILLS,
+    MODES,
+    MUTATES,
+    NESTED,
+    NEXT_MODE,
+    PARTITIONS,
+    RESULTS,
+    SELECTIONS,
+    SPACE,
+    SPLITS_GROUPS,
+    STATE,
+    STOPS,
+    TIME_MODE,
+    TTL_MS,
+    VARIABLES,
+)
+from tests.support.python_keys import KEY_TYPES
 from tests.support.python_steps import Program, equal_keys, named
 
 # Seconds in a file, the offset of the next file, and the delay of the watermark: no row is late on
 # arrival, and many would be late two files later. Rows of the last file are far later.
 COVERED_S, STEP_S, DELAY_S, LAST_S = 15, 6, 10, 10_000
+# The number of starts with a separate mode.
+_MODES = 8
 _PAUSES_S = (0.001, 0.002, 0.004)
 _START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-_STRUCT = pa.struct([("x", pa.int32()), ("y", pa.string())])
-
-
-@dataclass(frozen=True)
-class KeyType:
-    """Columns of a key, by name: Spark's type, Arrow's type, and special values."""
-
-    columns: Mapping[str, tuple[str, pa.DataType]]
-    special: Sequence[tuple[Any, ...]]
-    is_for_frames: bool = True
-
-    def values(self, draw: random.Random, count: int) -> list[tuple[Any, ...]]:
-        """Draws distinct keys, among them all special ones if there is room."""
-        keys: dict[str, tuple[Any, ...]] = {named(key): key for key in self.special[:count]}
-        while len(keys) < count:
-            key = tuple(_value(kind, draw) for kind, _ in self.columns.values())
-            keys[named(key)] = key
-        chosen = list(keys.values())
-        draw.shuffle(chosen)
-        return chosen
-
-
-def _value(kind: str, draw: random.Random) -> Any:
-    n = draw.randrange(5000)
-    if kind == "string":
-        return f"key{n}"
-    if kind == "double":
-        return n / 4
-    return {"x": n % 7, "y": f"y{n}"} if kind.startswith("struct") else n
-
-
-_TEXT, _LONG = ("string", pa.string()), ("long", pa.int64())
-_DOUBLE = ("double", pa.float64())
-KEY_TYPES = {
-    "string": KeyType({"k1": _TEXT}, [("",), (None,), ("ü",)]),
-    "long": KeyType({"k1": _LONG}, [(0,), (-1,), (1 << 60,)]),
-    "null-long": KeyType({"k1": _LONG}, [(None,), (0,), (-(1 << 63),)], is_for_frames=False),
-    "double": KeyType({"k1": _DOUBLE}, [(math.nan,), (-0.0,), (0.0,), (math.inf,), (-1.5,)]),
-    "struct": KeyType(
-        {"k1": ("struct<x: int, y: string>", _STRUCT)},
-        [({"x": 0, "y": None},), (None,), ({"x": None, "y": ""},)],
-        is_for_frames=False,
-    ),
-    "two": KeyType({"k1": _TEXT, "k2": _LONG}, [(None, 0), ("", 0), ("", 1)]),
-    "with-double": KeyType(
-        {"k1": _TEXT, "k2": _DOUBLE}, [("a", math.nan), ("a", -0.0), ("a", 0.0), (None, math.nan)]
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -112,42 +90,45 @@ class PythonQuery:
 
     @classmethod
     def draw(cls, seed: int) -> "PythonQuery":
-        """Draws the query of a seed."""
+        """Returns the query of a seed."""
         draw = random.Random(f"python query {seed}")
-        forms = ["frames", "groups", *(["rows"] if ROWS_OF_PROCESSORS.is_here else [])]
-        form = draw.choice(forms)
-        time_mode = draw.choice(("None", "EventTime", "ProcessingTime"))
-        names = sorted(
-            name for name, kind in KEY_TYPES.items() if form == "rows" or kind.is_for_frames
-        )
-        kinds = _kinds(form, time_mode, draw)
+        chosen = SPACE.selected(SELECTIONS[seed])
+        form, time_mode = chosen[FORM], chosen[TIME_MODE]
+        times = chosen[FAILURES]
+        modes = (chosen[FIRST_MODE], chosen[NEXT_MODE])
         return cls(
             seed=seed,
             form=form,
-            key_type=draw.choice(names),
+            key_type=chosen[KEY_TYPE],
             time_mode=time_mode,
             program=Program(
-                seed, kinds, draw.choice((1, 2, 3)), draw.random() < 0.3, time_mode == "EventTime"
+                seed,
+                _kinds(form, time_mode, chosen[STATE], draw),
+                chosen[RESULTS],
+                chosen[EARLY_ENDS],
+                time_mode == "EventTime",
             ),
-            ttl_ms=draw.choice((None, 1, 300, 3_600_000))
-            if time_mode == "ProcessingTime" and form != "groups"
-            else None,
-            partitions=draw.randint(1, 3),
-            batch_rows=draw.choice((1, 2, 7, 64, 1000, 10_000)),
-            splits_groups=draw.random() < 0.7,
-            modes=tuple(
-                draw.choice(("unaligned", "unaligned", "unaligned", "auto", "aligned"))
-                for _ in range(8)
-            ),
-            files=draw.choice((3, 3, 4)),
-            kills=draw.choice((0, 1, 1, 2)),
-            stops=draw.choice((0, 0, 0, 1, 1, 2)),
-            failures=tuple(
-                (draw.randrange(3), draw.choice((1, 3))) for _ in range(draw.choice((0, 1, 1)))
-            ),
-            mutates=draw.random() < 0.5,
-            is_nested=form != "groups" and draw.random() < 0.3,
+            ttl_ms=chosen[TTL_MS],
+            partitions=chosen[PARTITIONS],
+            batch_rows=chosen[BATCH_ROWS],
+            splits_groups=chosen[SPLITS_GROUPS],
+            modes=(*modes, *draw.choices(MODES, k=_MODES - len(modes))),
+            files=chosen[FILES],
+            kills=chosen[KILLS],
+            stops=chosen[STOPS],
+            failures=((draw.randrange(3), times),) if times else (),
+            mutates=chosen[MUTATES],
+            is_nested=chosen[NESTED],
         )
+
+    def covered(self) -> dict[str, list[Any]]:
+        """The values of the dimensions of `tests.support.python_inputs`."""
+        chosen = SPACE.selected(SELECTIONS[self.seed])
+        return {name: [value] for name, value in chosen.items()} | {
+            STATE: list(self.program.kinds),
+            FAILURES: [times for _, times in self.failures] or [0],
+            NEXT_MODE: [self.modes[1]],
+        }
 
     @property
     def key_columns(self) -> list[str]:
@@ -173,11 +154,15 @@ class PythonQuery:
         )
 
 
-def _kinds(form: str, time_mode: str, draw: random.Random) -> tuple[str, ...]:
+def _kinds(form: str, time_mode: str, kind: str, draw: random.Random) -> tuple[str, ...]:
+    """Returns kinds of state, among them the given one."""
     if form == "groups":
         return ("value",) if time_mode == "None" else ("value", "timeout")
-    kinds = tuple(draw.sample(("value", "other", "list", "map"), draw.randint(1, 4)))
-    return kinds if time_mode == "None" or draw.random() < 0.2 else (*kinds, "timer")
+    kinds = draw.sample(VARIABLES, draw.randint(1, len(VARIABLES)))
+    if kind in VARIABLES and kind not in kinds:
+        kinds[0] = kind
+    has_timer = kind == "timer" or (time_mode != "None" and draw.random() < 0.8)
+    return (*kinds, "timer") if has_timer else tuple(kinds)
 
 
 @dataclass

@@ -24,11 +24,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, CleancutError, coordinator
 from cleancut.sinks import sealed
+from tests.input_coverage.log import INPUTS
 from tests.support.in_flight_queries import OrderedEpochs
 from tests.support.kills import die_with_the_test
 from tests.support.patience import PATIENCE_S, wait_until
 from tests.support.python_comparison import Outcome, compare
 from tests.support.python_functions import PLANNED, Conditions, applied
+from tests.support.python_inputs import SPACE
 from tests.support.python_queries import DELAY_S, Input, PythonQuery
 from tests.support.sessions import builder, take_out_defaults
 
@@ -93,6 +95,7 @@ class PythonRun:
         self._function = self._written.function(self.query, self._work)
         self._epochs = OrderedEpochs(self.home / "results")
         self._kills, self._stops = self.query.kills, self.query.stops
+        INPUTS.add(SPACE, self.query.seed, self.query.covered())
 
     @property
     def conditions(self) -> Conditions:

@@ -21,17 +21,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from demo.polling import Poller
 from demo.processes import ProcessTree
+from tests.input_coverage.space import Dimension, Impossible, InputSpace
 from tests.support.events import write_events
 from tests.support.faults import ENTERED, KILLED, PAUSED, SERVER_KILLED, STEPS, Fault
 from tests.support.faulty_driver import END
 from tests.support.file_offsets import files_by_epoch
 from tests.support.kills import environment
 from tests.support.patience import wait_until
-from tests.support.sink_targets import Row, Target
+from tests.support.sink_targets import LOCAL, SERVERS, Row, Target
 
 FENCED = "CLEANCUT_FENCED"
 # The message of a file source about another driver, before a commit.
@@ -49,19 +50,58 @@ _RESTLESS_S = 300.0
 _POLL_S = 0.01
 
 
-def plan(seed: int, count: int, targets: Mapping[str, Target]) -> list[Fault]:
+FAULT_SPACE = InputSpace(
+    "faults of sinks",
+    [
+        Dimension("sink", [*LOCAL, *SERVERS]),
+        Dimension("fault", [KILLED, PAUSED, SERVER_KILLED]),
+        Dimension("step", [ENTERED, *STEPS]),
+        Dimension("earlier times of the step", [0, 1]),
+        Dimension("delay", ["none", "random"]),
+        Dimension("fault before", ["none", KILLED, PAUSED, SERVER_KILLED]),
+    ],
+    [
+        Impossible(("sink", LOCAL), ("fault", [SERVER_KILLED]), "the target has no server"),
+        Impossible(("sink", LOCAL), ("fault before", [SERVER_KILLED]), "the target has no server"),
+        Impossible(
+            ("step", [ENTERED]),
+            ("fault before", [PAUSED, SERVER_KILLED]),
+            "only the start of a driver begins a run",
+        ),
+        Impossible(("step", [ENTERED]), ("earlier times of the step", ["1"]), "a run begins once"),
+    ],
+)
+
+
+def covered_by(faults: Sequence[Fault]) -> list[dict[str, list[Any]]]:
+    """Returns the values of the dimensions of `FAULT_SPACE` for each fault of a campaign."""
+    before = ["none", *(fault.kind for fault in faults)]
+    return [
+        {
+            "sink": [fault.sink],
+            "fault": [fault.kind],
+            "step": [fault.step],
+            "earlier times of the step": [fault.skips],
+            "delay": ["random" if fault.delay_s else "none"],
+            "fault before": [kind],
+        }
+        for fault, kind in zip(faults, before, strict=False)
+    ]
+
+
+def plan(seed: int, count: int, sinks: Iterable[str], *, has_servers: bool) -> list[Fault]:
     """Plans the faults of a campaign: about equally many of each kind, at each sink in turn."""
     draw = random.Random(seed)
-    kinds = (KILLED, PAUSED, *[SERVER_KILLED] * any(target.server for target in targets.values()))
+    kinds = (KILLED, PAUSED, *[SERVER_KILLED] * has_servers)
     drawn = [kinds[number % len(kinds)] for number in range(count)]
     draw.shuffle(drawn)
-    names = sorted(targets)
+    names = sorted(sinks)
     draw.shuffle(names)
     faults: list[Fault] = []
     for number, kind in enumerate(drawn):
         # Only the start of a driver begins a run.
         is_start = number == 0 or drawn[number - 1] == KILLED
-        step = draw.choice([ENTERED, *STEPS] if is_start else STEPS)
+        step = draw.choice([*[ENTERED] * 3, *STEPS] if is_start else STEPS)
         skips = 0 if step == ENTERED else draw.randrange(2)
         delay_s = draw.choice([0.0, draw.random() * _DELAY_S])
         faults.append(Fault(number, kind, names[number % len(names)], step, skips, delay_s))

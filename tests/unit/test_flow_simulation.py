@@ -20,8 +20,8 @@ def test_every_visible_vector_is_consistent() -> None:
     log = [line.split()[-1] for run in made for line in run.schedule.log]
     assert {"lost", "unheard", "stuck"} <= set(log)
     log_text = "\n".join(line for run in made for line in run.schedule.log)
-    assert "dies before that" in log_text
-    assert "dies after that" in log_text
+    assert "dies before a request" in log_text
+    assert "dies after a request" in log_text
     assert "was rolled back to" in log_text
     assert "CLEANCUT_DATAFLOW_FENCED" in log_text
 

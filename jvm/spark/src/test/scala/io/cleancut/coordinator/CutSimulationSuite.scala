@@ -4,8 +4,9 @@ import java.util.concurrent.Executors
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.coordinator.sim.{Defect, Fault, Outcome, Simulation}
+import io.cleancut.coordinator.sim.{Defect, Fault, Outcome, SimInputs, Simulation}
 import io.cleancut.testkit.LongTest
+import io.cleancut.testkit.inputs.InputLog
 
 /**
  * Simulates the protocol of cuts with crashes, zombie drivers and an object store that loses
@@ -24,7 +25,7 @@ class CutSimulationSuite extends AnyFunSuite {
     val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
     try
       seeds
-        .map(seed => threads.submit[Unit](() => tally += new Simulation(seed).run()))
+        .map(seed => threads.submit[Unit](() => tally += reported(new Simulation(seed).run())))
         .foreach(_.get())
     finally threads.shutdown()
     tally.lines.foreach(info(_))
@@ -112,6 +113,11 @@ object CutSimulationSuite {
     Defect.EntryUnawaited -> 41L,
     Defect.EndedBeforeEntry -> 112L
   )
+
+  private def reported(run: Outcome): Outcome = {
+    InputLog.default.add(SimInputs.Space, run.seed, SimInputs.covered(run))
+    run
+  }
 
   private def known(defect: Defect): Option[Long] =
     if (seeds.size > Enough) None else Known.get(defect)

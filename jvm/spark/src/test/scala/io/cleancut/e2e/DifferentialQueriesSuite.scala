@@ -13,6 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.testkit.{LoadedStores, Patience, SessionPool}
+import io.cleancut.testkit.inputs.InputLog
 
 /**
  * Randomized queries with failures and restarts, on Cleancut's provider and on Spark's RocksDB
@@ -53,6 +54,7 @@ class DifferentialQueriesSuite extends AnyFunSuite with RocksDbComparison {
   }
 
   private def outcome(query: RandomQuery): Outcome = {
+    InputLog.default.add(RandomQueryInputs.Space, query.seed, query.covered)
     val home = Files.createTempDirectory("cleancut-differential")
     def on(provider: String)(body: ProviderRun => Outcome): Outcome =
       sessions.use(ProviderRun.settings(provider, query)) { session =>

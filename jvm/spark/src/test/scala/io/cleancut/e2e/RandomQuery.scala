@@ -6,8 +6,10 @@ import scala.util.Random
 
 import org.apache.spark.sql.{Column, DataFrame, Dataset, Encoder, Encoders}
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 import org.apache.spark.sql.functions.{array, expr, struct}
+
+import io.cleancut.e2e.QueryInputs.IncidentKind
+import io.cleancut.testkit.inputs.Selection
 
 /** An input row of a randomized query; `left` selects the side of a join. */
 final case class Reading(key: Option[Long], ts: Timestamp, value: Long, left: Boolean)
@@ -55,28 +57,34 @@ object Inputs {
   private val StartMs = 1700000000000L
   private val StepMs = 10000
 
-  def draw(random: Random, maxDelayMs: Int): Inputs = Inputs(
-    keys = RandomQuery.oneOf(random, 1, 5, 30, 200),
-    hot = RandomQuery.oneOf(random, 0.0, 0.0, 0.5, 0.9),
-    nulls = RandomQuery.oneOf(random, 0.0, 0.1, 0.3),
-    delayed = if (maxDelayMs == 0) 0.0 else RandomQuery.oneOf(random, 0.0, 0.1, 0.4),
-    maxDelayMs,
-    left = RandomQuery.oneOf(random, 0.2, 0.5, 0.8)
-  )
+  def apply(selected: Selection, maxDelayMs: Int): Inputs = {
+    import QueryInputs._
+    Inputs(
+      selected(Keys),
+      selected(Hot),
+      selected(Nulls),
+      selected(Delayed),
+      maxDelayMs,
+      selected(Left)
+    )
+  }
 }
 
 /** The random numbers for the details of a query, the same for every call. */
-final class Choices(seed: Long) extends Random(RandomRuns.spread(seed)) {
+final class Choices(seed: Long, selected: Selection) extends Random(RandomRuns.spread(seed)) {
 
   /** Delay of its watermark, in milliseconds. */
-  val delayMs: Int = RandomQuery.oneOf(this, 0, 5000, 20000)
+  def delayMs: Int = selected(QueryInputs.WatermarkDelayMs)
 
   /** The form of the grouping or join keys. */
-  val keyForm: KeyForm = RandomQuery.oneOf(this, RandomKeys.Forms: _*)
+  def keyForm: KeyForm = selected(QueryInputs.FormOfKeys)
 }
 
 /**
  * The form of the keys of a query.
+ *
+ * @param name
+ *   the name in reports
  *
  * @param column
  *   returns the key column for the number of a key
@@ -84,7 +92,12 @@ final class Choices(seed: Long) extends Random(RandomRuns.spread(seed)) {
  * @param isFloating
  *   whether some keys are -0.0 or NaN
  */
-final case class KeyForm(column: Column => Column, isFloating: Boolean, isNested: Boolean)
+final case class KeyForm(
+    name: String,
+    column: Column => Column,
+    isFloating: Boolean,
+    isNested: Boolean
+)
 
 /** Numeric and nested keys, some of which are equal with different bits. */
 object RandomKeys {
@@ -92,18 +105,19 @@ object RandomKeys {
     "case key % 5 when 0 then 0.0D when 1 then -0.0D when 2 then double('NaN') else key / 2 end"
   )
 
-  private val Plain = KeyForm(identity, isFloating = false, isNested = false)
+  private val Plain = KeyForm("long", identity, isFloating = false, isNested = false)
 
   val Forms: Seq[KeyForm] = Seq(
     Plain,
     Plain,
-    KeyForm(_ => number, isFloating = true, isNested = false),
+    KeyForm("double", _ => number, isFloating = true, isNested = false),
     KeyForm(
+      "struct",
       key => struct(number.cast("float").as("n"), key % 2),
       isFloating = true,
       isNested = true
     ),
-    KeyForm(key => array(number, key / 3), isFloating = true, isNested = true)
+    KeyForm("array", key => array(number, key / 3), isFloating = true, isNested = true)
   )
 }
 
@@ -114,33 +128,51 @@ final case class Step(rows: Seq[Reading], restart: Boolean, incident: Option[Inc
 final class RandomQuery(val seed: Long, isCalm: Boolean = false) {
   import RandomQuery._
 
+  private val selected = RandomQueryInputs.selections(seed)
   private val random = new Random(seed)
 
-  val operator: StatefulOperator =
-    StatefulOperators.all(Math.floorMod(seed, StatefulOperators.all.size.toLong).toInt)
-  val settings: Map[String, String] = drawSettings(random) ++ operator.settings(random)
-  private val inputs = Inputs.draw(random, MaxDelayMs)
-  val steps: Seq[Step] = Seq.tabulate(3 + random.nextInt(4))(step)
+  val operator: StatefulOperator = selected(RandomQueryInputs.Operator)
+  val settings: Map[String, String] =
+    settingsOf(selected) ++ operator.variants(selected(RandomQueryInputs.StateFormat))
+  private val inputs = Inputs(selected, MaxDelayMs)
+  val steps: Seq[Step] = {
+    val count = selected(RandomQueryInputs.Steps)
+    val restarted = Option.when(selected(RandomQueryInputs.Restart))(1 + random.nextInt(count - 1))
+    val incident = selected(RandomQueryInputs.FirstIncident)
+    val failed = incident.map(_ => random.nextInt(count))
+    Seq.tabulate(count) { index =>
+      val rows = inputs.rows(random, index, 1 + random.nextInt(150))
+      val drawn = drawIncident(random, incident.filter(_ => failed.contains(index)))
+      val hasIncident = failed.contains(index) || random.nextInt(3) == 0
+      val restarts = restarted.contains(index) || index > 0 && random.nextInt(4) == 0
+      Step(
+        if (operator.oneRowPerKey) rows.distinctBy(_.key) else rows,
+        restart = restarted.isDefined && restarts,
+        incident = Option.when(incident.isDefined && hasIncident && !isCalm)(drawn)
+      )
+    }
+  }
+
+  /** The values of the dimensions of [[RandomQueryInputs]]. */
+  def covered: Map[String, Set[String]] = {
+    val incidents = steps.flatMap(_.incident).map(_.kind).toSet
+    selected.names(RandomQueryInputs.Space.dimensions) ++ Map(
+      RandomQueryInputs.FirstIncident.name ->
+        (if (incidents.isEmpty) Set(QueryInputs.NoIncident) else incidents),
+      RandomQueryInputs.Restart.name -> Set(if (steps.exists(_.restart)) "yes" else "no")
+    )
+  }
 
   /** The same query without incidents. */
   def calm: RandomQuery = new RandomQuery(seed, isCalm = true)
 
   /** Builds the query; it is the same for every provider and after every restart. */
-  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(seed))
+  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(seed, selected))
 
   override def toString: String = {
     val events = steps.map(s => (s.rows.size, s.restart, s.incident))
     val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }
     s"CLEANCUT_SEED=$seed ${operator.name}, $inputs, ${chosen.mkString(" ")}, $events"
-  }
-
-  private def step(index: Int): Step = {
-    val rows = inputs.rows(random, index, 1 + random.nextInt(150))
-    Step(
-      if (operator.oneRowPerKey) rows.distinctBy(_.key) else rows,
-      restart = index > 0 && random.nextInt(4) == 0,
-      incident = Option.when(random.nextInt(3) == 0)(drawIncident(random)).filterNot(_ => isCalm)
-    )
   }
 }
 
@@ -152,39 +184,35 @@ object RandomQuery {
 
   def oneOf[T](random: Random, choices: T*): T = choices(random.nextInt(choices.size))
 
-  private def drawIncident(random: Random): Incident = {
-    val (place, ending) = oneOf[(Place, Ending)](
-      random,
-      Place.Source -> Ending.Retried,
-      Place.Source -> Ending.Fatal,
-      Place.State -> Ending.Retried,
-      Place.State -> Ending.Retried,
-      Place.State -> Ending.Fatal,
-      Place.State -> Ending.Fatal,
-      Place.State -> Ending.Stopped,
-      Place.Sink -> Ending.Fatal
-    )
+  /**
+   * An incident.
+   *
+   * @param kind
+   *   place and ending; None for random ones
+   */
+  private def drawIncident(random: Random, kind: Option[IncidentKind]): Incident = {
+    val drawn = oneOf(random, RandomQueryInputs.Incidents: _*)
+    val (place, ending) = kind.getOrElse(drawn)
     val rowsBefore = oneOf(random, 0, random.nextInt(40), Int.MaxValue)
     Incident(place, ending, random.nextInt(12), rowsBefore)
   }
 
-  private def drawSettings(random: Random): Map[String, String] = Map(
-    "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
-    "spark.sql.adaptive.enabled" -> "false",
-    // Without native Hadoop code, Spark's default of the two starts processes for each file.
-    "spark.sql.streaming.checkpointFileManagerClass" ->
-      (FileManagers + oneOf(
-        random,
-        "FileContextBased" +: Seq.fill(4)("FileSystemBased"): _*
-      ) + "CheckpointFileManager"),
-    "spark.sql.streaming.minBatchesToRetain" -> (2 + random.nextInt(4)).toString,
-    "spark.sql.streaming.maxBatchesToRetainInMemory" -> (1 + random.nextInt(2)).toString,
-    "spark.sql.streaming.stateStore.checkpointFormatVersion" ->
-      Math.min(1 + random.nextInt(2), TestedSpark.ReadableCheckpointFormat).toString,
-    "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> (1 + random.nextInt(4)).toString,
-    "spark.sql.streaming.stateStore.maintenanceInterval" ->
-      oneOf(random, "20ms", "100ms", "500ms", "60s"),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true",
-    "spark.sql.streaming.stateStore.cleancut.maxOffHeapMemory" -> oneOf(random, "auto", "1m")
-  )
+  private def settingsOf(selected: Selection): Map[String, String] = {
+    import RandomQueryInputs._
+    Map(
+      "spark.sql.shuffle.partitions" -> selected(QueryInputs.Partitions).toString,
+      "spark.sql.adaptive.enabled" -> "false",
+      "spark.sql.streaming.checkpointFileManagerClass" ->
+        s"$FileManagers${selected(FileManager)}CheckpointFileManager",
+      "spark.sql.streaming.minBatchesToRetain" -> selected(RetainedEpochs).toString,
+      "spark.sql.streaming.maxBatchesToRetainInMemory" -> selected(RetainedInMemory).toString,
+      "spark.sql.streaming.stateStore.checkpointFormatVersion" ->
+        selected(CheckpointFormat).toString,
+      "spark.sql.streaming.stateStore.minDeltasForSnapshot" ->
+        selected(QueryInputs.MinDeltas).toString,
+      "spark.sql.streaming.stateStore.maintenanceInterval" -> selected(MaintenanceInterval),
+      "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true",
+      "spark.sql.streaming.stateStore.cleancut.maxOffHeapMemory" -> selected(OffHeapMemory)
+    )
+  }
 }

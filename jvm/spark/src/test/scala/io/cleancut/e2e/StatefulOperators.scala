@@ -1,7 +1,5 @@
 package io.cleancut.e2e
 
-import scala.util.Random
-
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 import org.apache.spark.sql.functions._
@@ -14,6 +12,8 @@ import io.cleancut.e2e.RandomQuery.oneOf
  *
  * @param build
  *   builds the query with random details
+ * @param variants
+ *   the settings of each of its state formats
  * @param oneRowPerKey
  *   whether the result depends on the order of rows of a key, which Spark does not define within an
  *   epoch
@@ -22,7 +22,7 @@ final case class StatefulOperator(
     name: String,
     mode: OutputMode,
     build: (Dataset[Reading], Choices) => DataFrame,
-    settings: Random => Map[String, String] = _ => Map.empty,
+    variants: Seq[Map[String, String]] = Seq(Map.empty),
     oneRowPerKey: Boolean = false
 )
 
@@ -49,11 +49,9 @@ object StatefulOperators {
   }
 
   private def sessions: Seq[StatefulOperator] = {
-    val merged: Random => Map[String, String] = random =>
-      Map(
-        "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition" ->
-          random.nextBoolean().toString
-      )
+    val merged = Seq("false", "true").map { merges =>
+      Map("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition" -> merges)
+    }
     Seq(
       StatefulOperator("session windows, append", Append, sessionWindows, merged),
       StatefulOperator("session windows, complete", Complete, sessionWindows, merged)
@@ -87,8 +85,7 @@ object StatefulOperators {
     )
 
   private def groupStates: Seq[StatefulOperator] = {
-    val versions: Random => Map[String, String] = random =>
-      formats("flatMapGroupsWithState", 1, 2)(random) + UncheckedRows
+    val versions = formats("flatMapGroupsWithState", 1, 2).map(_ + UncheckedRows)
     val flat = for {
       (name, timeout) <- Seq(
         "no" -> GroupStateTimeout.NoTimeout(),
@@ -144,8 +141,10 @@ object StatefulOperators {
     )
   )
 
-  private def formats(operator: String, versions: Int*): Random => Map[String, String] = random =>
-    Map(s"spark.sql.streaming.$operator.stateFormatVersion" -> oneOf(random, versions: _*).toString)
+  private def formats(operator: String, versions: Int*): Seq[Map[String, String]] =
+    versions.map { version =>
+      Map(s"spark.sql.streaming.$operator.stateFormatVersion" -> version.toString)
+    }
 
   /** The input with the watermark delay of the query. */
   private[e2e] def timed(input: Dataset[Reading], random: Choices): Dataset[Reading] =

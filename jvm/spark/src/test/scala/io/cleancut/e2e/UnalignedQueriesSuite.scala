@@ -10,6 +10,7 @@ import scala.util.{Failure, Success, Try}
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit.{LoadedStores, SessionPool, TestDirectory}
+import io.cleancut.testkit.inputs.InputLog
 
 /**
  * Randomized queries that are cut at random times while tasks fail and drivers restart. The same
@@ -54,7 +55,8 @@ class UnalignedQueriesSuite extends AnyFunSuite with RocksDbComparison {
       } finally LoadedStores.stop()
     }
 
-  private def judged(fate: UnalignedFate, home: Path): CheckedRun =
+  private def judged(fate: UnalignedFate, home: Path): CheckedRun = {
+    InputLog.default.add(UnalignedInputs.Space, fate.seed, fate.covered)
     CheckedRun(
       fate,
       for {
@@ -64,6 +66,7 @@ class UnalignedQueriesSuite extends AnyFunSuite with RocksDbComparison {
         })
       } yield run -> Difference.of(fate.query, run.gave, expected)
     )
+  }
 
   private def answer(query: UnalignedQuery, home: Path): QueryOutput =
     answers.computeIfAbsent(

@@ -22,12 +22,13 @@ final class UnalignedQuery(val number: Long) {
   import UnalignedQuery._
 
   private val random = RandomRuns.random(number)
+  private val selected = UnalignedInputs.ofQuery(number)
 
-  val operator: StatefulOperator = operators(Math.floorMod(number, operators.size.toLong).toInt)
-  val settings: Map[String, String] = operator.settings(random)
+  val operator: StatefulOperator = selected(UnalignedInputs.Operator)
+  val settings: Map[String, String] = operator.variants(selected(UnalignedInputs.StateFormat))
 
   // Within the watermark delay, so that no row is late in any epoch.
-  private val inputs = Inputs.draw(random, maxDelayMs = new Choices(number).delayMs)
+  private val inputs = Inputs(selected, maxDelayMs = selected(QueryInputs.WatermarkDelayMs))
 
   /** The input of each step. */
   val steps: Seq[Seq[Reading]] = Seq.tabulate(3 + random.nextInt(2)) { step =>
@@ -70,7 +71,7 @@ final class UnalignedQuery(val number: Long) {
     steps.flatten.groupMap(_.key.getOrElse(UnalignedQuery.NullKey))(_.value)
 
   /** Whether some rows of a key are equal. */
-  private def hasRepeats: Boolean = isByRow && !hasSessions && number / operators.size % 2 == 0
+  private def hasRepeats: Boolean = selected(UnalignedInputs.EqualRows)
 
   /** Whether it emits the rows of a key sorted by value. */
   def isInSequence: Boolean = operator.name == "in_sequence"
@@ -99,7 +100,7 @@ final class UnalignedQuery(val number: Long) {
   /** The rare features of the query, for statistics. */
   def traits: Seq[String] = {
     val keys = steps.flatten.flatMap(_.key)
-    val form = new Choices(number).keyForm
+    val form = selected(QueryInputs.FormOfKeys)
     val isFloating = form.isFloating && keys.exists(key => Set(1L, 2L)(key % 5))
     val isNull = steps.flatten.exists(_.key.isEmpty)
     Seq(
@@ -118,7 +119,8 @@ final class UnalignedQuery(val number: Long) {
       operator.name.contains(" join,")
 
   /** Builds the query; it is the same at every call. */
-  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(number))
+  def apply(input: Dataset[Reading]): DataFrame =
+    operator.build(input, new Choices(number, selected))
 
   override def toString: String =
     s"${operator.name}, $inputs, ${steps.map(_.size).mkString(" + ")} rows"
@@ -173,6 +175,10 @@ object UnalignedQuery {
       (input, _) => sessionsOf(input, new ExpiringSessions(slowly))
     )
   )
+
+  /** Whether some rows of a key may be equal: the operator returns each row of its input. */
+  def mayRepeat(operator: StatefulOperator): Boolean =
+    operator.name.endsWith("by row") && !operator.name.endsWith("sessions by row")
 
   // Functions on groups take a primitive key.
   private val NullKey = -1L

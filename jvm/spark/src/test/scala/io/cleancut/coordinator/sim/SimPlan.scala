@@ -1,5 +1,6 @@
 package io.cleancut.coordinator.sim
 
+import scala.collection.mutable
 import scala.util.Random
 
 import io.cleancut.base.StoreId
@@ -73,7 +74,12 @@ final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
  * @param tasks
  *   tasks of an epoch, if they are many; the run then has few epochs
  */
-final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: Option[Int] = None) {
+final class SimPlan(
+    random: Random,
+    val isLong: Boolean,
+    val rows: SimRows,
+    tasks: Option[Int] = None
+) {
   val partitions: Int = {
     val drawn = 1 + random.nextInt(3)
     tasks.getOrElse(drawn)
@@ -149,11 +155,20 @@ final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: O
   val isSeenBefore: Boolean = random.nextInt(4) == 0
 
   /** Whether each start of the query may have another sink and mode. */
-  private val isRedeployed: Boolean = random.nextBoolean()
+  val isRedeployed: Boolean = random.nextBoolean()
 
   private val first = draw(random)
 
-  def newRun(random: Random): SimRun = if (isRedeployed) draw(random) else first
+  private val started = mutable.Buffer.empty[SimRun]
+
+  def newRun(random: Random): SimRun = {
+    val run = if (isRedeployed) draw(random) else first
+    started += run
+    run
+  }
+
+  /** The sinks of all starts of the query so far. */
+  def sinks: Set[SinkKind] = started.map(_.sink).toSet
 
   private def draw(random: Random): SimRun = {
     val drawn = kinds(random.nextInt(kinds.size))
@@ -191,6 +206,6 @@ object SimPlan {
   private val MoreEpochs = 8L
   private val FewEpochs = 2L
   private val Slots = 16
-  private val Budgets: IndexedSeq[Long] = IndexedSeq(1L << 20, 0L, 1L << 20, 200L)
+  val Budgets: IndexedSeq[Long] = IndexedSeq(1L << 20, 0L, 1L << 20, 200L)
   private val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
 }

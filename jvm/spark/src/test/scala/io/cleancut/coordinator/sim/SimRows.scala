@@ -70,7 +70,7 @@ object SimRows {
     maxInFlight = Limits(random.nextInt(Limits.size))
   )
 
-  private val Limits = IndexedSeq(2, 8, Int.MaxValue, Int.MaxValue)
+  val Limits: IndexedSeq[Int] = IndexedSeq(2, 8, Int.MaxValue, Int.MaxValue)
   private val Keys = 2
   private val Values = 3
 

@@ -1,0 +1,1 @@
+"""The values and pairs of values that the generators of randomized tests cover."""
