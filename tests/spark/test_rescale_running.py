@@ -209,15 +209,16 @@ def test_a_refused_rescale_leaves_the_query_as_it_was(spark: SparkSession, tmp_p
 def test_a_rescale_waits_for_the_running_epoch(spark: SparkSession, tmp_path: Path) -> None:
     counts = RescaledCounts(with_cuts(spark, 2), tmp_path)
     counts.add(3)
-    counts.takes_s = 1.5
+    counts.may_end.clear()
     query = counts.start()
-    wait_until(lambda: counts.epochs)
+    wait_until(lambda: counts.is_waiting)
     with pytest.raises(RequestError, match="no epoch of this run has ended within 100 ms"):
         coordinator(query).rescale(4, timeout=0.1)
     # Other threads may wait for the query meanwhile.
     waiting = threading.Thread(target=query.processAllAvailable)
     waiting.start()
-    assert coordinator(query).rescale(4).epoch > counts.epochs[0]
+    threading.Timer(0.5, counts.may_end.set).start()
+    assert coordinator(query).rescale(4).epoch > 0
     waiting.join(PATIENCE_S)
     assert not waiting.is_alive()
     query.stop()

@@ -6,6 +6,7 @@ the checkpoint, and ends when all files are processed.
 
 import random
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -35,6 +36,8 @@ class RescaledCounts(CountedFiles):
     Attributes:
         epochs: the epochs that the sink has received.
         takes_s: seconds that the sink takes for an epoch.
+        may_end: an epoch ends while it is set.
+        is_waiting: whether an epoch waits for `may_end`.
     """
 
     def __init__(self, session: SparkSession, home: Path, *, files: int = 0) -> None:
@@ -45,6 +48,9 @@ class RescaledCounts(CountedFiles):
         self.sink = EpochFiles(home / "published")
         self.epochs: list[int] = []
         self.takes_s = 0.05
+        self.may_end = threading.Event()
+        self.may_end.set()
+        self.is_waiting = False
         super().__init__(home, keys=KEYS)
         self.files = files
 
@@ -54,6 +60,9 @@ class RescaledCounts(CountedFiles):
         def publish(batch: DataFrame, epoch: int) -> None:
             self.sink(batch, epoch)
             time.sleep(self.takes_s)
+            self.is_waiting = not self.may_end.is_set()
+            self.may_end.wait(PATIENCE_S)
+            self.is_waiting = False
             self.epochs.append(epoch)
 
         writer = self.counted(self.session).writeStream.outputMode("update").foreachBatch(publish)
