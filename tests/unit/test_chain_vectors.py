@@ -126,16 +126,6 @@ def test_a_cut_leads_to_the_chains_of_its_vector(path: Path, tmp_path: Path) -> 
             assert fields_of([chain]) == [one]
 
 
-@pytest.mark.parametrize("name", ["delta-of-the-future", "delta-of-the-past", "base-of-the-future"])
-def test_a_frame_of_another_version_is_named_with_its_segment(name: str, tmp_path: Path) -> None:
-    vector = load(VECTORS / f"chains/{name}.json")
-    objects = {key: bytes.fromhex(data) for key, data in vector["objects"].items()}
-    root = root_at(tmp_path, objects)
-    with pytest.raises(CleancutError, match="counts in epoch") as raised:
-        chains_of(root, vector["cut"], vector["epoch"])
-    assert "/segments/" in raised.value.params["path"]
-
-
 @pytest.mark.parametrize("path", CHAINS, ids=lambda path: path.stem)
 def test_chains_are_filtered_by_operator(path: Path, tmp_path: Path) -> None:
     vector = load(path)

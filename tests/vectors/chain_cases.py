@@ -479,7 +479,7 @@ def _broken_chains() -> Iterator[ChainCase]:
     def moved(checkpoint: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [parts[0], *(part | {"epoch": 3} for part in parts[1:])]
 
-    yield window("delta-of-the-past", "Deltas adopted an epoch too late.", moved)
+    yield window("delta-of-the-past", "Deltas adopted an epoch too late.", moved, four)
 
 
 def _wrong_counts() -> Iterator[ChainCase]:

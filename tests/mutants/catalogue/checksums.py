@@ -205,7 +205,6 @@ MUTANTS: Sequence[Mutant] = [
             '      damaged(s"it has ${paged.storeCount} stores, but its pages',
             '    if (false) {\n      damaged(s"it has ${paged.storeCount} stores, but its pages',
         ),
-        ("frames of any version count", "      if (!isOfEpoch) {", "      if (false) {"),
         (
             "pages may overlap",
             ".filter(following => StoreOrder.gteq(page.stores.last, following.first))",

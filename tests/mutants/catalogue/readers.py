@@ -83,11 +83,6 @@ MUTANTS: Sequence[Mutant] = [
         ),
         ("offsets may name no frame of a segment", "        if strangers:", "        if False:"),
         (
-            "frames of any version count",
-            'if above > 0 or (above < 0 and name.kind == "delta"):',
-            "if False:",
-        ),
-        (
             "stores of a missing table are returned without its frames",
             "if is_lost or _epoch(its_page) < lost_epoch:",
             "if is_lost:",

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import io.cleancut.base.StoreId
 import io.cleancut.error.Errors
-import io.cleancut.format.{Chains, Channels, FrameKind, PackedChain, StoreCut, StoreOrder}
+import io.cleancut.format.{Chains, Channels, PackedChain, StoreCut, StoreOrder}
 import io.cleancut.format.cut.{Cut, CutPage, PageRef, WindowPart}
 
 /**
@@ -87,7 +87,7 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
       val (epoch, known) = byStore.getOrElse(store, (epochOf(store), Nil))
       if (part.epoch > epoch) {
         val added = frames.filter(frame => part.counted(frame._3.offset))
-        if (added.nonEmpty) byStore(store) = (epoch, known ++ checked(part, store, added))
+        if (added.nonEmpty) byStore(store) = (epoch, known ++ added)
       }
     }
     byStore.iterator.map { case (store, (_, frames)) =>
@@ -97,19 +97,7 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   }
 
   private def counted(part: WindowPart, store: StoreId): Seq[Frame] =
-    checked(part, store, parts.table(part).of(store).filter(frame => part.counted(frame._3.offset)))
-
-  /** A delta that an epoch adopts must be of that epoch, and a base of no later one. */
-  private def checked(part: WindowPart, store: StoreId, frames: Seq[Frame]): Seq[Frame] = {
-    frames.foreach { case (kind, version, _) =>
-      val isOfEpoch = version.number == part.epoch + 1 ||
-        (kind == FrameKind.Base && version.number <= part.epoch)
-      if (!isOfEpoch) {
-        damaged(s"it adopts version $version of $store from ${part.segment} in epoch ${part.epoch}")
-      }
-    }
-    frames
-  }
+    parts.table(part).of(store).filter(frame => part.counted(frame._3.offset))
 
   private def pageOf(ref: PageRef): CutPage = {
     val page = parts.page(ref)
