@@ -66,6 +66,26 @@ SURVIVORS: Sequence[Survivor] = (
         "the check is deleted, in Scala too: the order of versions refuses such chains",
     ),
     Survivor(
+        "reader of cuts",
+        "a changelog applies to any version",
+        "`test_a_delta_that_applies_to_another_attempt_is_refused`",
+    ),
+    Survivor(
+        "expiry",
+        "a run that begins after the plan is not noticed",
+        "`test_a_run_that_starts_at_any_request_loses_nothing`: nothing is deleted either",
+    ),
+    Survivor(
+        "objects in Scala",
+        "the sizes of a block have no limit",
+        "vector `block-stored-length-of-2-gb`",
+    ),
+    Survivor(
+        "objects in Scala",
+        "the index of another frame is accepted",
+        "vector `index-without-a-family`",
+    ),
+    Survivor(
         "in-flight rows of Python functions",
         "progress is reported after the decision",
         "the condition is deleted: the task reads the progress only until it decides",
@@ -158,11 +178,21 @@ SURVIVORS: Sequence[Survivor] = (
         "epochs that are lost while the query runs are not noticed",
         "`test_epochs_that_are_lost_while_a_query_runs_stop_it`",
     ),
+    Survivor(
+        "sinks",
+        "epochs that are lost before a run are not noticed",
+        "`test_a_run_is_refused_if_its_target_lacks_published_epochs`",
+    ),
     Survivor("sinks", "files of hidden epochs are deleted", "`test_files_of_hidden_epochs_remain`"),
     Survivor("sinks", "epochs after the limit expire", "`test_no_epoch_after_the_limit_expires`"),
     Survivor(
         "rows of frames",
         "totals of families are not compared",
         "`StateLogSuite`: a changelog with other totals than its rows is corrupted",
+    ),
+    Survivor(
+        "rows of frames",
+        "a block may have records of another family",
+        "`UnreadBaseSuite`: a base whose index states another family of a block is corrupted",
     ),
 )

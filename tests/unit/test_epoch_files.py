@@ -16,12 +16,13 @@ from cleancut._storage.access import S3Access
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import batch_of
-from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.expected import EpochRanges, Expected
 from cleancut.sinks._core.lineage import Origin
 from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._epoch_log.checkpoints import begin_checkpoint
 from cleancut.sinks._epoch_log.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._epoch_log.names import (
+    OWNER,
     Attempt,
     attempts,
     hidden_name,
@@ -39,6 +40,7 @@ from cleancut.sinks._files.publisher import Output, Publisher
 from tests.support.draws import draws
 from tests.unit.s3_server import BUCKET, s3_server
 from tests.unit.sink_records import BATCH, MANIFEST, TOKEN, Directory, data, manifest
+from tests.unit.sink_steps import Side
 
 
 def test_names_of_manifests_are_in_the_order_of_epochs() -> None:
@@ -189,6 +191,19 @@ def test_a_run_that_a_continuing_checkpoint_has_followed_publishes_nothing() -> 
     with pytest.raises(FencedError, match="a run with the checkpoint /moved"):
         run.publish(manifest(7, "a"), BATCH)
     assert manifest_name(7) not in directory.present
+
+
+@pytest.mark.parametrize("has_owner", [False, True], ids=["empty", "owned"])
+def test_a_run_is_refused_if_its_target_lacks_published_epochs(has_owner: bool) -> None:
+    directory = Directory(manifests=(manifest(3, "a"),) if has_owner else ())
+    if has_owner:
+        directory.create(OWNER, Owner("q-1", "file:/ckpt").encode())
+    before = dict(directory.present)
+    expected = Expected(EpochRanges.of([3, 4, 5, 6]))
+    error = refusal(lambda: publishing(directory).follow(Side([], batch=BATCH), expected))
+    assert error.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+    assert f"epochs {4 if has_owner else 3} to 6" in str(error)
+    assert directory.present == before
 
 
 def test_epochs_that_are_lost_while_a_query_runs_stop_it() -> None:

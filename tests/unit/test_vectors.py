@@ -137,7 +137,9 @@ def test_blocks_that_are_read_by_the_index_are_those_of_the_frame() -> None:
             read_by_index(path, len(data_of(path)) + 1)
 
 
-@pytest.mark.parametrize("name", ["other-block", "cut", "longer", "flipped-block"])
+@pytest.mark.parametrize(
+    "name", ["other-block", "cut", "longer", "flipped-block", "without-a-family"]
+)
 def test_a_corrupted_index_is_found_when_a_block_is_read_by_it(name: str) -> None:
     with pytest.raises(CleancutError) as raised:
         read_by_index(VECTORS / f"frames/index-{name}.json")

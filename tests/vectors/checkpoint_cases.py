@@ -19,6 +19,7 @@ from tests.vectors.store_cases import (
     LIN,
     MISSING,
     NO_GRACE,
+    RETRY,
     Read,
 )
 
@@ -157,6 +158,12 @@ def _damaged_objects() -> Iterator[CheckpointCase]:
 def _written(epoch: int, frames: Sequence[Placed]) -> tuple[dict[str, bytes], list[Stored]]:
     name, parts, stored = write_segment(epoch, frames)
     return {name: parts.joined()}, stored
+
+
+def delta_of_another_attempt() -> dict[str, bytes]:
+    """Returns objects whose delta of version 3 applies to another frame of version 2."""
+    objects, stored = _written(9, [delta_of(3, [NO_GRACE], 2, parent_id=RETRY)])
+    return {**OBJECTS, **objects, **write_cut(2, [[*CHAINS[1][0], *stored], CHAINS[2][1]])}
 
 
 def _wrong_chains() -> Iterator[CheckpointCase]:

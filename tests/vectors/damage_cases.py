@@ -19,9 +19,11 @@ from tests.vectors.frame_cases import (
 from tests.vectors.frame_encoder import (
     TRAILER_SIZE,
     Change,
+    Index,
     Parts,
     encode_block,
     encode_header,
+    encode_index,
     encode_record,
     encode_trailer,
     seal_block,
@@ -188,6 +190,13 @@ def _crafted_blocks() -> Iterator[FrameCase]:
     )
     garbage = seal_block(b"no zstd" * 3, 21, 1, _seed(1), 0)
     yield _case("block-not-zstd", "A block of codec zstd that is none.", _sealed(garbage, 1, 1))
+    endless = bytearray(seal_block(raw, len(raw), 1, _seed(), 0))
+    endless[4:8] = (0x7FFFFFFF).to_bytes(4, "little")
+    yield _case(
+        "block-stored-length-of-2-gb",
+        "A block of few bytes whose header states 2 GB.",
+        _sealed(bytes(endless), 1),
+    )
     half = encode_block(raw, 1, _seed(1), 0, "zstd", raw_size=len(raw) // 2)
     yield _case(
         "block-longer-than-it-says",
@@ -291,9 +300,9 @@ def _damaged_index() -> Iterator[FrameCase]:
     def case(name: str, doc: str, data: bytes) -> FrameCase:
         return FrameCase(f"index-{name}", doc, data, request, error=CORRUPTED)
 
-    def with_index(index: bytes) -> bytes:
+    def with_index(index: bytes, keys: int = sound.keys) -> bytes:
         size = start + len(index) + TRAILER_SIZE
-        end = encode_trailer(parts.header_crc, blocks, records, sound.keys, size, index)
+        end = encode_trailer(parts.header_crc, blocks, records, keys, size, index)
         return parts.joined()[:start] + end
 
     places = {"length": 4, "family": 12, "keys": 16, "block": 60, "length-again": 8 + len(raw) + 28}
@@ -315,3 +324,7 @@ def _damaged_index() -> Iterator[FrameCase]:
     size = bytearray(raw)
     size[16] ^= 8
     yield case("other-bytes", "A family has other bytes.", with_index(bytes(size)))
+    first = Index({0: sound.index.totals[0]}, has_blocks=True)
+    alone = encode_index(first, sound.blocks[:-1], parts.blocks[:-1])
+    doc = "Index and number of keys are without the family of the last block."
+    yield case("without-a-family", doc, with_index(alone, first.totals[0][0]))

@@ -47,10 +47,16 @@ class ObjectCase:
 
 
 def delta_of(
-    version: int, changes: Sequence[Change], keys: int, *, partition: int = 3, codec: str = "none"
+    version: int,
+    changes: Sequence[Change],
+    keys: int,
+    *,
+    partition: int = 3,
+    codec: str = "none",
+    parent_id: str | None = None,
 ) -> Placed:
     """Returns the delta that follows the previous version, of a store of operator 0."""
-    parent = (version - 1, version_id(version - 1) if version > 1 else None)
+    parent = (version - 1, parent_id or (version_id(version - 1) if version > 1 else None))
     families = [FAMILY] if version == 1 else []
     identity = identity_of(version, parent=parent, families=families) | {"partition": partition}
     data = encode_frame("delta", identity, [changes] if changes else [], keys, codec).joined()

@@ -76,7 +76,7 @@ MUTANTS: Sequence[Mutant] = [
     *mutants_of(
         "objects in Scala",
         f"{_FORMAT}/frame/BaseFrame.scala",
-        _FRAME_SUITES,
+        (*_FRAME_SUITES, "UnreadBaseSuite"),
         (
             "a block that the index does not describe is accepted",
             "    if (!isThat) throw",

@@ -291,8 +291,60 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *mutants_of(
         "sinks",
+        "python/cleancut/sinks/_two_phase.py",
+        ("tests/unit/test_two_phase.py",),
+        (
+            "a decision that does not count is committed",
+            "decision.prepared == left and history.counts(left.epoch):",
+            "decision.prepared == left:",
+        ),
+        (
+            "rows that are decided are aborted",
+            "                    if decision is None or decision.prepared != left:",
+            "                    if True:",
+        ),
+        (
+            "rows of later epochs are aborted",
+            "                if left.epoch <= batch.epoch:",
+            "                if True:",
+        ),
+        (
+            "rows are undone before an older run may commit them",
+            "            self._finish(decision.prepared)\n            try:",
+            "            try:",
+        ),
+        (
+            "the record of a handle is deleted before its commit",
+            "        self._committer.commit(prepared.handle)\n"
+            "        # Last: while the record exists, the handle may have to be committed.\n"
+            "        self._of_run().remove(prepared.directory)\n",
+            "        self._of_run().remove(prepared.directory)\n"
+            "        self._committer.commit(prepared.handle)\n",
+        ),
+        (
+            "an epoch after a rollback is committed",
+            "        if not counts_now(self._of_run(), batch.epoch):",
+            "        if False:",
+        ),
+        (
+            "the own rows are committed after the decision for others",
+            "        self._finish(decision.prepared)\n        self._last",
+            "        self._finish(prepared)\n        self._last",
+        ),
+        (
+            "an undone epoch is not recorded",
+            "        self._of_run().create(undone_name(epoch), encoded({}))\n",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "sinks",
         f"{_SINKS}/epoch_sink.py",
-        ("tests/unit/test_sink_core.py", "tests/unit/test_open_epoch.py"),
+        (
+            "tests/unit/test_sink_core.py",
+            "tests/unit/test_open_epoch.py",
+            "tests/unit/test_sink_queries.py",
+        ),
         (
             "two queries use one object",
             "            if current not in (None, query):",

@@ -200,10 +200,25 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("a base whose index states another family of a block is corrupted") {
+    val rows = rowsOf(new Random(8), 60)
+    TestMemory.using("checked") { owned =>
+      val frame = baseOf(rows, owned, blockBytes = 400)
+      val log = OneFamily.newLog(owned)
+      val other = log.declare(OneFamily.Schema.copy(name = "other")).schema.id
+      val moved = withContents(frame, _.map(_.copy(family = other)), _ => other)
+      log.attach(moved.open().get)
+      val thrown = intercept[CleancutException](log.complete())
+      assert(thrown.getMessage.contains("block 0 has a record of family 0"))
+      log.release()
+    }
+  }
+
   /** The same base, with another index. */
   private def withContents(
       frame: Frames.Frame,
-      change: Vector[BlockContent] => Vector[BlockContent]
+      change: Vector[BlockContent] => Vector[BlockContent],
+      familyOf: Int => Int = identity
   ): Frames.Frame = {
     val base = frame.open().get
     Frames.write(frame.identity) { writer =>
@@ -215,7 +230,10 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
           writer.append(block)
         }
       }
-      writer.finish(base.keys, base.index.totals)
+      writer.finish(
+        base.keys,
+        base.index.totals.map { case (id, totals) => familyOf(id) -> totals }
+      )
     }
   }
 
