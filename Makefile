@@ -1,7 +1,7 @@
 # The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-report test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-rescale bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-report soak test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-rescale bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -190,6 +190,10 @@ campaign-python: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-python: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),300)
 campaign-python: $(JAR) $(CLASSES)  ## randomized Python queries with state, whose workers and drivers are killed
 	$(PYTEST) tests/chaos/test_python_killed.py $(ARGS)
+
+soak: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+soak: $(JAR) $(VERSITYGW)  ## a query on S3 for MINUTES=120, with slopes of memory, threads, files and requests
+	$(PYTHON) -m tests.soak --minutes $(or $(MINUTES),120)
 
 # All stages run, whichever fails, and the last one reports each. The tests wait as much as they
 # compute, so that both languages run concurrently, together with tests that need no jar.
