@@ -11,8 +11,11 @@ def written(page: Path, begin: str) -> str:
     Args:
         page: the page.
         begin: the first mark.
+
+    Raises:
+        ValueError: if the page does not have the marks.
     """
-    return page.read_text(encoding="utf-8").partition(f"{begin}\n")[2].partition(f"\n{_END}")[0]
+    return _divided(page, begin)[1].removesuffix("\n")
 
 
 def update(page: Path, begin: str, text: str) -> None:
@@ -22,7 +25,17 @@ def update(page: Path, begin: str, text: str) -> None:
         page: the page.
         begin: the first mark.
         text: the new part.
+
+    Raises:
+        ValueError: if the page does not have the marks.
     """
-    before, _, rest = page.read_text(encoding="utf-8").partition(f"{begin}\n")
-    after = rest.partition(f"\n{_END}")[2]
+    before, _, after = _divided(page, begin)
     page.write_text(f"{before}{begin}\n{text}\n{_END}{after}", encoding="utf-8")
+
+
+def _divided(page: Path, begin: str) -> tuple[str, str, str]:
+    before, mark, rest = page.read_text(encoding="utf-8").partition(f"{begin}\n")
+    part, end, after = rest.partition(_END)
+    if not (mark and end):
+        raise ValueError(f"{page} does not have {begin} before {_END}")
+    return before, part, after
