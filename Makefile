@@ -1,7 +1,7 @@
 # The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-report soak test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-rescale bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-peers campaign-report soak test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-rescale bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -185,6 +185,9 @@ campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a clus
 
 campaign-report: setup  ## the summary of all campaigns in docs/campaigns.md, from their records
 	$(PYTHON) -m tests.support.campaign_report
+
+campaign-peers: $(JAR) $(CLASSES)  ## documented functions for foreachBatch on Spark's providers, with the faults of campaign-kills; FIRST=n RUNS=n
+	$(PYTHON) -m tests.peers run $(if $(FIRST),--seed $(FIRST)) --faults $(or $(RUNS),12) $(ARGS)
 
 campaign-python: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-python: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),300)

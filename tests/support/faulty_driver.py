@@ -20,10 +20,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import RetryableError
 from cleancut.errors import from_java
+from tests.peers.idioms import IDIOMS, IdiomSink
 from tests.support.faults import Faults, FaultySink
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
-from tests.support.sessions import builder, start, take_out_defaults
+from tests.support.sessions import CLEANCUT, builder, start, take_out_defaults
 from tests.support.sink_targets import sink_at
 
 END = "the end"
@@ -37,11 +38,16 @@ TOTALS = Operator(
     "update",
 )
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
-_SETTINGS = {
-    f"{_KEYS}cuts": "true",
+_COMMON_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # The expected rows are computed from all offset entries.
     "spark.sql.streaming.minBatchesToRetain": "10000",
+}
+_SETTINGS = _COMMON_SETTINGS | {f"{_KEYS}cuts": "true"}
+# Spark's default file manager, whose rename refuses an existing file.
+_SETTINGS_OF_SPARK = _COMMON_SETTINGS | {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileContextBasedCheckpointFileManager"
 }
 _POLL_S = 0.02
 
@@ -66,14 +72,18 @@ class _Query:
     _running: StreamingQuery | None = None
 
     def start(self, spark: SparkSession, faults: Faults) -> None:
-        sink = FaultySink(sink_at(self.name, self.place), faults.steps_of(self.name))
+        idiom = IDIOMS.get(self.name)
+        on_step = faults.steps_of(self.name)
         self._running = start(
             spark,
             TOTALS,
             events=self.root / "events",
             root=self.root,
-            sink=sink,
-            settings=settings(),
+            provider=idiom.provider if idiom else CLEANCUT,
+            sink=IdiomSink(idiom, self.place, on_step)
+            if idiom
+            else FaultySink(sink_at(self.name, self.place), on_step),
+            settings=_SETTINGS_OF_SPARK if idiom else settings(),
             ends=False,
         )
 
@@ -92,7 +102,9 @@ class _Query:
         assert failure is not None, "nothing but a failure ends it"
         error = from_java(failure)
         said = f"{type(error or failure).__name__}: {' '.join(str(error or failure).split())}"
-        if isinstance(error, RetryableError) and not is_followed:
+        # A scheduler restarts a driver with an idiom after any failure.
+        is_retryable = isinstance(error, RetryableError) or self.name in IDIOMS
+        if is_retryable and not is_followed:
             self.retried.append(said)
             self.start(spark, faults)
         else:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
@@ -151,6 +152,16 @@ class _Postgres(Target):
     def rows(self) -> list[Row]:
         selected = self._server.rows(f"SELECT {', '.join(COLUMNS)} FROM {_TABLE}")
         return [(k, n, v) for k, n, v in selected]
+
+
+class _PostgresKeys(_Postgres):
+    is_keyed = True
+
+
+class _Parquet(Target):
+    def rows(self) -> list[Row]:
+        files = sorted(Path(self.place).glob("part-*.parquet"))
+        return [_as_row(row) for path in files for row in pq.read_table(path).to_pylist()]
 
 
 class _Redis(Target):
@@ -295,10 +306,13 @@ def _mariadb(_: Path) -> Iterator[Target]:
         yield _MariaDb(server)
 
 
-@contextlib.contextmanager
-def _postgres(_: Path) -> Iterator[Target]:
-    with postgres_server() as server:
-        yield _Postgres(server)
+def _postgres(kind: type[_Postgres]) -> Callable[[Path], Any]:
+    @contextlib.contextmanager
+    def made(_: Path) -> Iterator[Target]:
+        with postgres_server() as server:
+            yield kind(server)
+
+    return made
 
 
 @contextlib.contextmanager
@@ -320,12 +334,18 @@ _TARGETS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Target]]]
     "SqlSink on SQLite": _in_directory(_SqLite, "rows.db"),
     "exactly_once": _in_directory(_SqLite, "rows.db"),
     "SqlSink on MariaDB": _mariadb,
-    "PostgresSink": _postgres,
+    "PostgresSink": _postgres(_Postgres),
     "RedisSink": _redis,
     "KafkaSink": _kafka,
     "DeltaSink": _in_directory(_Delta),
     "IcebergSink": _in_directory(_Iceberg),
     NAIVE: _in_directory(_SqLite, "rows.db"),
+    # Targets of functions without a sink.
+    "PostgreSQL rows": _postgres(_Postgres),
+    "PostgreSQL keys": _postgres(_PostgresKeys),
+    "Parquet": _in_directory(_Parquet, "rows"),
+    "Delta": _in_directory(_Delta),
+    "Iceberg": _in_directory(_Iceberg),
 }
 
 

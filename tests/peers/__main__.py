@@ -1,0 +1,106 @@
+"""`python -m tests.peers run`: documented functions for `foreachBatch`, under the faults of sinks.
+
+Drivers are killed, or paused until another one has written epochs, and servers are killed, at
+steps that follow from the seed. The rows of each target are compared with those of a batch over
+the same files. The results are stored, and written into the documentation; `page` does that alone.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.peers import record
+from tests.peers.idioms import IDIOMS
+from tests.peers.record import Result
+from tests.support.faults import KILLED, PAUSED, SERVER_KILLED
+from tests.support.sink_campaign import Campaign, Verdict, expected_answers, plan
+from tests.support.sink_targets import target_at
+
+# Each group shares its drivers, and ends with sinks of Cleancut in the same campaign.
+_POSTGRES = [one.name for one in IDIOMS.values() if one.target.startswith("PostgreSQL")]
+GROUPS = {
+    "postgres": [*_POSTGRES, "PostgresSink"],
+    "files": [
+        *(name for name in IDIOMS if name not in _POSTGRES),
+        *("EpochFiles", "DeltaSink", "IcebergSink"),
+    ],
+}
+
+
+def run(group: str, seed: int, faults: int, home: Path) -> list[Result]:
+    """Runs one campaign of a group."""
+    names = GROUPS[group]
+    with ExitStack() as stack:
+        targets = {
+            name: target_at(
+                IDIOMS[name].target if name in IDIOMS else name, home / f"target-{at}", stack
+            )
+            for at, name in enumerate(names)
+        }
+        has_servers = any(target.server for target in targets.values())
+        planned = plan(seed, faults, names, has_servers=has_servers)
+        campaign = Campaign(targets, home, seed, planned, are_fenced=False)
+        campaign.run()
+        results = []
+        for name, target in targets.items():
+            wanted = expected_answers(campaign.checkpoint(name), target)
+            verdict = Verdict.of(campaign.watchers[name].answers, wanted, target)
+            kinds = campaign.fault_counts[name].kinds
+            results.append(
+                Result(
+                    name=name,
+                    seed=seed,
+                    commit=_commit(),
+                    epochs=len(wanted) - 1,
+                    killed=kinds[KILLED],
+                    paused=kinds[PAUSED],
+                    servers=kinds[SERVER_KILLED],
+                    rows=verdict.rows,
+                    lost=verdict.lost,
+                    duplicated=verdict.duplicated,
+                    replaced=verdict.foreign,
+                    torn=verdict.torn,
+                    reverted=verdict.reverted,
+                )
+            )
+    return results
+
+
+def _commit() -> str:
+    described = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
+    )
+    return described.stdout.strip()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints a line for each result."""
+    parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
+    parser.add_argument("command", choices=["run", "page"])
+    parser.add_argument("--group", choices=list(GROUPS), default=None, help="default: all")
+    parser.add_argument("--seed", type=int, default=None, help="default: a random one")
+    parser.add_argument("--faults", type=int, default=12)
+    options = parser.parse_args(arguments)
+    if options.command == "page":
+        record.update()
+        return 0
+    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    for group in [options.group] if options.group else GROUPS:
+        home = Path(tempfile.mkdtemp(prefix="cleancut-peers-"))
+        results = run(group, seed, options.faults, home)
+        shutil.rmtree(home)
+        for result in results:
+            print(result, flush=True)
+        record.add(results)
+    record.update()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

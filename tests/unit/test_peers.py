@@ -1,0 +1,62 @@
+"""The page on plain functions shows the results of their campaigns."""
+
+from pathlib import Path
+
+from tests.peers import record
+from tests.peers.__main__ import GROUPS
+from tests.peers.idioms import IDIOMS
+from tests.peers.record import Result
+from tests.support.sink_targets import sink_at
+
+INSERT, UPSERT = "INSERT", "INSERT … ON CONFLICT DO UPDATE"
+
+
+def _result(name: str, seed: int, duplicated: int) -> Result:
+    return Result(name, seed, "abcdef12", 9, 3, 2, 1, 40, 0, duplicated, 0, 5, 0)
+
+
+def test_each_function_is_in_one_group_with_sinks_of_cleancut() -> None:
+    names = [name for group in GROUPS.values() for name in group]
+    assert len(names) == len(set(names))
+    assert set(IDIOMS) < set(names)
+    for group in GROUPS.values():
+        sinks = [name for name in group if name not in IDIOMS]
+        assert sinks
+        if "EpochFiles" in sinks:
+            assert sink_at("EpochFiles", "somewhere").name
+
+
+def test_the_table_has_sums_and_each_campaign() -> None:
+    results = [_result(INSERT, 1, 7), _result(INSERT, 2, 1), _result("PostgresSink", 1, 0)]
+    text = record.render(results)
+    [insert] = [line for line in text.splitlines() if line.startswith("| INSERT,")]
+    assert insert.startswith("| INSERT, PostgreSQL rows | RocksDB | [at least once](https://spark.")
+    assert insert.endswith("| 18 | 6 | 4 | 2 | 80 | 0 | 8 | 0 | 10 |")
+    assert (
+        "| `PostgresSink` | Cleancut | exactly once | 9 | 3 | 2 | 1 | 40 | 0 | 0 | 0 | 5 |" in text
+    )
+    assert "| 1 | abcdef12 | 6 | 2 |" in text
+    assert "| 2 | abcdef12 | 6 | 1 |" in text
+
+
+def test_results_of_a_seed_replace_earlier_ones(tmp_path: Path) -> None:
+    place = tmp_path / "results.json"
+    record.add([_result(INSERT, 1, 7), _result(UPSERT, 1, 0)], place)
+    record.add([_result(INSERT, 1, 8), _result(INSERT, 2, 0)], place)
+    assert [(one.name, one.seed, one.duplicated) for one in record.read(place)] == [
+        (INSERT, 1, 8),
+        (UPSERT, 1, 0),
+        (INSERT, 2, 0),
+    ]
+
+
+def test_the_page_shows_the_results() -> None:
+    assert record.written() == record.render(), "python -m tests.peers page writes it"
+
+
+def test_sinks_of_cleancut_lost_and_duplicated_nothing() -> None:
+    ours = [one for one in record.read() if one.name not in IDIOMS]
+    assert {one.name for one in ours} >= {"PostgresSink", "EpochFiles", "DeltaSink", "IcebergSink"}
+    for one in ours:
+        assert one.rows > 0
+        assert not any((one.lost, one.duplicated, one.replaced, one.torn, one.reverted)), one
