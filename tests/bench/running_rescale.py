@@ -164,10 +164,10 @@ def _verify(spark: SparkSession, location: str, keys: int, rows: int) -> None:
     """Compares the state after the last cut with the rows of all epochs."""
     state = spark.read.format("statestore").load(location).select("value.*")
     count = state.columns[0]
-    found = state.agg(f.count("*").alias("keys"), f.sum(count).alias("rows")).head()
-    assert found is not None
-    if (found["keys"], found["rows"]) != (keys, rows):
-        raise AssertionError(f"{found} in the state, and not {keys} keys with {rows} rows")
+    totals = state.agg(f.count("*").alias("keys"), f.sum(count).alias("rows")).head()
+    assert totals is not None
+    if (totals["keys"], totals["rows"]) != (keys, rows):
+        raise AssertionError(f"{totals} in the state, and not {keys} keys with {rows} rows")
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:
