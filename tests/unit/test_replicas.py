@@ -221,6 +221,32 @@ def test_garbage_collection_at_any_read_leaves_complete_cuts(
     assert swept > 10
 
 
+class ConcurrentEpoch(Directory):
+    """Commits an epoch before the offset log is listed, which is after the cuts were."""
+
+    commit: Callable[[], None]
+
+    def above(self) -> "ConcurrentEpoch":
+        return ConcurrentEpoch(self.filesystem, self.root.rpartition("/")[0])
+
+    def list(self, below: str) -> Mapping[str, int]:
+        if below == "offsets":
+            type(self).commit()
+        return super().list(below)
+
+
+def test_entries_of_an_epoch_that_is_committed_meanwhile_are_not_copied(
+    four_cuts: CutFiles, copy: Path
+) -> None:
+    ConcurrentEpoch.commit = staticmethod(lambda: grown(four_cuts))
+    objects = ConcurrentEpoch(pyarrow.fs.LocalFileSystem(), f"{four_cuts.location}/cleancut")
+    source = Root(open_root(four_cuts.location).location, objects)
+    assert replicate(source, place(copy), str(copy), read_only=True).lag_epochs == 1
+    for log in ("offsets", "commits"):
+        names = {path.name for path in (four_cuts.location / log).iterdir()}
+        assert {path.name for path in (copy / log).iterdir()} == names - {"4"} == set("0123")
+
+
 def refused(cuts: CutFiles, copy: Path) -> str:
     before = {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()}
     with pytest.raises(RequestError) as raised:

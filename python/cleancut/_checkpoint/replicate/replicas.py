@@ -276,13 +276,11 @@ class _Pass:
     ) -> None:
         """Copies epoch by epoch: its offset entry, its seals, its cut, and its commit entry.
 
-        So the replica has started at most the epoch after its last cut. Only cuts that still exist
-        in the checkpoint are copied, because none of their objects has been deleted meanwhile.
+        So the replica has started at most the epoch after its last cut. A cut that still exists
+        when it is copied is complete: none of its objects was deleted before the cut.
         """
-        still = self._listed(CUTS, SAVEPOINTS)
-        remaining = [name for name in cuts if name in still]
-        begun = max([last, *_epochs(remaining, parse_seal_name)])
-        turns = [(_turn(name, begun), name) for name in remaining]
+        begun = max([last, *_epochs(cuts, parse_seal_name)])
+        turns = [(_turn(name, begun), name) for name in cuts]
         for name in logs:
             numbered = NUMBERED.fullmatch(name)
             if numbered and int(numbered[2]) <= (last if numbered[1] == "commits" else begun):
