@@ -86,6 +86,21 @@ SURVIVORS: Sequence[Survivor] = (
         "vector `index-without-a-family`",
     ),
     Survivor(
+        "replication",
+        "cuts that were deleted meanwhile are copied",
+        "the check is deleted: a cut is deleted before its objects",
+    ),
+    Survivor(
+        "replication",
+        "a replica with another cut of an epoch is overwritten",
+        "`test_a_replica_with_another_cut_of_its_last_epoch_is_refused`",
+    ),
+    Survivor(
+        "replication",
+        "entries of later epochs are copied",
+        "`test_entries_of_an_epoch_that_is_committed_meanwhile_are_not_copied`",
+    ),
+    Survivor(
         "in-flight rows of Python functions",
         "progress is reported after the decision",
         "the condition is deleted: the task reads the progress only until it decides",

@@ -281,6 +281,15 @@ def test_a_target_that_is_no_replica_is_refused(four_cuts: CutFiles, copy: Path)
     assert refused(four_cuts, copy) == "it is a copy of the query other"
 
 
+def test_a_replica_with_another_cut_of_its_last_epoch_is_refused(
+    four_cuts: CutFiles, copy: Path
+) -> None:
+    again(four_cuts, copy)
+    cut = copy / "cleancut" / four_cuts.cut_path(3).relative_to(four_cuts.root)
+    cut.write_bytes(four_cuts.cut_path(2).read_bytes())
+    assert refused(four_cuts, copy) == "its cut of epoch 3 is another one"
+
+
 def test_a_checkpoint_without_cuts_is_not_replicated(tmp_path: Path, copy: Path) -> None:
     root = tmp_path / "plain" / "cleancut"
     root.mkdir(parents=True)

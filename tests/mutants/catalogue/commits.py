@@ -85,6 +85,57 @@ MUTANTS: Sequence[Mutant] = [
             "          .map(chain => opened.copy(needsBase = false, sealedChain = Some(chain)))\n",
             "          .map(_ => opened)\n",
         ),
+        (
+            "seals are deleted before their epochs have cuts",
+            "sealNames.filter(_.epoch <= ledger.lastCommitted)",
+            "sealNames",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/state/EarlierRuns.scala",
+        ("EarlierRunsSuite", "SkippedEpochSuite", _SIMULATION),
+        (
+            "C2: the frames of the oldest run count",
+            ".sortBy(-_._1.generation)",
+            ".sortBy(_._1.generation)",
+        ),
+        (
+            "frames of an operation count as those of tasks",
+            "frames.filter(frame => attempts(frame.attempt))",
+            "frames",
+        ),
+        (
+            "frames of the current run count as those of an earlier one",
+            "runs.filter(_._1.runId != current)",
+            "runs",
+        ),
+        (
+            "C2: an attempt counts without stores that others opened",
+            "      tasks.getOrElse(frame.name.store, Set.empty)"
+            ".foreach(ledger.open(frame.attempt, _))\n",
+            "      ledger.open(frame.attempt, frame.name.store)\n",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/EpochCommitter.scala",
+        _RUN_SUITES,
+        (
+            "O4: a run does not check ownership after its cut",
+            "try runs.checkOwner(run, epoch + 1)\n",
+            "try ()\n",
+        ),
+        (
+            "a cut references frames that are not durable",
+            "    frames.flush(run, epoch)\n",
+            "",
+        ),
+        (
+            "O10: a cut of other input is accepted",
+            " && cut.offsets == logs.offsets(cut.epoch)",
+            "",
+        ),
     ),
     *mutants_of(
         "commit protocol",

@@ -51,6 +51,12 @@ MUTANTS: Sequence[Mutant] = [
             "of(frame.attempt).discarded.fold[Ack](Ack.Duplicate)(Ack.Discarded)",
             "Ack.Duplicate",
         ),
+        (
+            "the second frame of an attempt replaces the first",
+            "case Some(known) if known.name.kind == name.kind || "
+            "known.name.version != name.version =>",
+            "case Some(known) if false && known == frame =>",
+        ),
     ),
     *mutants_of(
         "commit protocol",

@@ -219,4 +219,34 @@ MUTANTS: Sequence[Mutant] = [
             "",
         ),
     ),
+    *mutants_of(
+        "replication",
+        "python/cleancut/_checkpoint/replicate/replicas.py",
+        ("tests/unit/test_replicas.py",),
+        (
+            "a replica on which a query has started is overwritten",
+            "            if name not in owners or not self._is_same(name):",
+            "            if False:",
+        ),
+        (
+            "a replica with another cut of an epoch is overwritten",
+            '            if not self._is_same(f"{ROOT}/{cut_name(epoch)}"):',
+            "            if False:",
+        ),
+        (
+            "the replica of another query is overwritten",
+            'if note.get("queryId") != self._cut(last).query_id:',
+            "if False:",
+        ),
+        (
+            "a cut is copied before its offset entry",
+            "(begun + 1, 4) if cut is None else (cut, 2)",
+            "(begun + 1, 4) if cut is None else (cut, -1)",
+        ),
+        (
+            "entries of later epochs are copied",
+            'if numbered and int(numbered[2]) <= (last if numbered[1] == "commits" else begun):',
+            "if numbered:",
+        ),
+    ),
 ]
