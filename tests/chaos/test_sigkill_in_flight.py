@@ -1,33 +1,46 @@
 """Queries on a cluster of two executors, cut at random and killed while rows are in flight.
 
 Topology: five random queries in mode unaligned on `local-cluster`, each with a hot key; one has a
-slow function in Python. Drivers and executors are killed by SIGKILL at random moments with
-in-flight rows of the query in Python. Verified against the answer of a batch over the same files:
-lost, duplicated and unordered rows; epochs that ran again with other rows after their seal; and
-that kills and in-flight rows have happened. `SEED` replays a run; `CLEANCUT_CHAOS_RUNS` makes it a
-campaign, whose sums are a line for `docs/project/campaign-records.md`.
+slow function in Python. In every second run their cuts are pipelined. Drivers and executors are
+killed by SIGKILL at random moments with in-flight rows of the query in Python. Verified against the
+answer of a batch over the same files: lost, duplicated and unordered rows; epochs that ran again
+with other rows after their seal; and that kills and in-flight rows have happened. `SEED` replays a
+run; `CLEANCUT_CHAOS_RUNS` makes it a campaign, whose sums are a line for
+`docs/project/campaign-records.md`.
 """
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cleancut import Checkpoint
 from cleancut.testing import SkewedInput
 from demo.in_flight import has_rows_in_flight, in_flight_rows
 from tests.input_coverage.log import INPUTS
+from tests.support.counting_proxy import CountingProxy, counting_proxy
 from tests.support.in_flight_queries import (
+    CHECKPOINTS,
     KILL_SPACE,
+    PIPELINED,
+    QUERIES,
     ROWS,
+    SETTINGS,
     Ended,
+    OrderedEpochs,
+    checkpoint_of,
     covered_by,
     draw_queries,
     draw_size,
     start,
 )
 from tests.support.kills import Campaign
+from tests.support.s3_servers import s3proxy
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
 
@@ -35,9 +48,20 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 SEED = hunting(4711)
 CLUSTER = "local-cluster[2,1,1024]"
+_KEYS = "spark.sql.streaming.stateStore.cleancut."
 # Columns of the table in docs/project/campaign-records.md, after the seeds. A run is one query.
 COUNTED = ["runs", "epochs", "held", "drivers", "executors", "met"]
 FAULTS = ["lost", "duplicated", "disordered", "wrong"]
+# The requests between two epochs, in order.
+STEPS = {
+    "cut": r"/cuts/\d{20}\.cut",
+    "ownership check": r"/owners/",
+    "source log": r"/sources/0/",
+    "offset log": r"/offsets/\d",
+}
+REQUEST_S = 0.05
+# The first cut of a life is not pipelined.
+CUTS_BEFORE_KILL = 3
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +77,15 @@ def tally(figures: list[str]) -> Iterator[Counter[str]]:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
 def test_in_flight_rows_survive_kills_of_drivers_and_executors(
-    seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None], tally: Counter[str]
+    seed: int,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    show: Callable[[str], None],
+    tally: Counter[str],
 ) -> None:
     files, driver_kills, executor_kills = draw_size(seed)
+    monkeypatch.setenv(SETTINGS, json.dumps({PIPELINED: str(seed % 2 == 0).lower()}))
     source, root = SkewedInput(tmp_path / "input", seed=seed, rows=ROWS), tmp_path / "queries"
     source.write(*range(files))
     names = draw_queries(seed)
@@ -107,3 +137,80 @@ def test_in_flight_rows_survive_kills_of_drivers_and_executors(
     assert open_epochs > 0
     assert any(sum(rows.values()) for rows in met)
     assert (campaign.drivers_killed, campaign.executors_killed) == (driver_kills, executor_kills)
+
+
+@dataclass
+class StepOfWriter:
+    """Waits for a request between two epochs, each kill for that of the next step.
+
+    Attributes:
+        proxy: the proxy of the bucket.
+        struck: the step of each kill.
+    """
+
+    proxy: CountingProxy
+    struck: list[str] = field(default_factory=list)
+    _begin: int = 0
+
+    def is_due(self) -> bool:
+        """Whether it is the last request of a life that has pipelined some cuts."""
+        sent = [path for _, path in self.proxy.requests[self._begin :]]
+        cuts = sum(bool(re.search(STEPS["cut"], path)) for path in sent)
+        return cuts >= CUTS_BEFORE_KILL and bool(re.search(STEPS[self._step], sent[-1]))
+
+    def strike(self, _: str) -> None:
+        """Continues with the next step, in the next life."""
+        self.struck.append(self._step)
+        self._begin = len(self.proxy.requests)
+
+    @property
+    def _step(self) -> str:
+        return list(STEPS)[len(self.struck) % len(STEPS)]
+
+
+@pytest.mark.parametrize("mode", ["aligned", "unaligned"])
+def test_pipelined_cuts_survive_kills_of_drivers_at_each_step_of_their_writer(
+    mode: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    show: Callable[[str], None],
+) -> None:
+    name, kills = "totals", 2 * len(STEPS)
+    source, root = SkewedInput(tmp_path / "input", seed=SEED, rows=ROWS), tmp_path / "queries"
+    source.write(*range(8 * kills))
+    (tmp_path / "server").mkdir()
+    with s3proxy(tmp_path / "server") as server, counting_proxy(server.endpoint) as proxy:
+        for variable, value in server.environment.items():
+            monkeypatch.setenv(variable, value)
+        settings = {PIPELINED: "true", f"{_KEYS}mode": mode}
+        settings |= {f"{_KEYS}s3.endpoint": proxy.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+        monkeypatch.setenv(SETTINGS, json.dumps(settings))
+        monkeypatch.setenv(CHECKPOINTS, f"s3://{server.BUCKET}/killed")
+        proxy.delay_s = REQUEST_S
+        step = StepOfWriter(proxy)
+        campaign = Campaign(
+            [
+                *("-m", "tests.support.in_flight_queries", CLUSTER, str(SEED)),
+                *(str(source.directory), str(root), name),
+            ],
+            work=tmp_path,
+            seed=SEED,
+            driver_kills=kills,
+            executor_kills=0,
+            is_worth_it=step.is_due,
+            struck=step.strike,
+        )
+        campaign.run(progress=lambda: len(list(root.glob("*/results/*.json"))))
+        cuts = Checkpoint(checkpoint_of(root / name), endpoint=server.endpoint).cuts()
+    sink = OrderedEpochs(root / name / "results")
+    compared = QUERIES[name].compare(sink.read(), source.batch(spark))
+    show(
+        f"seed {SEED}: {campaign.drivers_killed} kills at {Counter(step.struck)}; {len(cuts)} cuts,"
+        f" {len(sink.repeated())} epochs repeated, {compared}"
+    )
+    assert compared.expected > 0
+    assert compared.is_same
+    assert sink.changed() == []
+    assert campaign.drivers_killed == kills
+    assert len(sink.repeated()) <= 2 * kills

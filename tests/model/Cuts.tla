@@ -48,7 +48,7 @@ vars == <<run, owners, entry, object, frames, shown, cut>>
 Inactive(at) ==
   [at |-> at, generation |-> 0, sink |-> Nobody, isAlone |-> FALSE, epoch |-> 0,
    isFirst |-> FALSE, input |-> Absent, isEntering |-> FALSE, follows |-> Absent,
-   made |-> Nothing]
+   made |-> Nothing, queue |-> "empty", owed |-> Nothing, owedAt |-> 0]
 
 Init ==
   /\ run = [r \in Runs |-> Inactive("idle")]
@@ -174,9 +174,10 @@ Plan(r) ==
             /\ run' = [run EXCEPT ![r].at = Planned(r), ![r].input = r]
   /\ UNCHANGED <<owners, object, frames, shown, cut>>
 
-(* O15: another thread writes the entry. *)
+(* O15, Q1: another thread writes the entry, after the cut before it and the check after that. *)
 Enter(r) ==
   /\ run[r].isEntering
+  /\ run[r].queue = "empty" \/ ~Follows("EntryAfterCut")
   /\ LET e == run[r].epoch IN
        IF entry[e] # Absent /\ Follows("EntryIfAbsent")
        THEN /\ IF IsActive(r) THEN Stops(r) ELSE Ends(r)
@@ -272,6 +273,7 @@ Show(r) ==
 (* later generation stops the run.                                                              *)
 Commit(r) ==
   /\ Is(r, "cut")
+  /\ run[r].queue = "empty"
   /\ LET e == run[r].epoch
          own == [generation |-> run[r].generation, made |-> run[r].made]
          isTaken == cut[e] # {} /\ Follows("CutIfAbsent")
@@ -283,6 +285,55 @@ Commit(r) ==
         ELSE /\ cut' = [cut EXCEPT ![e] = @ \cup {own}]
              /\ Moves(r, "look after cut")
   /\ UNCHANGED <<owners, entry, object, frames, shown>>
+
+(* Q1, Q2: another thread writes the cut, if the run has sealed the epoch, which is not its first. *)
+MayCommitLater(r) ==
+  /\ run[r].sink = "seal"
+  /\ ~run[r].isFirst
+
+CommitLater(r) ==
+  /\ Is(r, "cut")
+  /\ MayCommitLater(r)
+  /\ run[r].queue = "empty"
+  /\ LET e == run[r].epoch
+         isLast == e = Last
+     IN run' = [run EXCEPT ![r].at = IF isLast THEN "idle at end" ELSE "plan",
+                           ![r].epoch = IF isLast THEN e ELSE e + 1,
+                           ![r].input = IF isLast THEN @ ELSE Absent,
+                           ![r].isEntering = FALSE,
+                           ![r].made = Nothing,
+                           ![r].queue = "cut",
+                           ![r].owed = run[r].made,
+                           ![r].owedAt = e]
+  /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
+
+(* C5 in the queue. Q2: no cut of an earlier run can be there. *)
+PutQueued(r) ==
+  /\ run[r].queue = "cut"
+  /\ LET e == run[r].owedAt IN
+       IF cut[e] # {} /\ Follows("CutIfAbsent")
+       THEN /\ IF IsActive(r) THEN Stops(r) ELSE Ends(r)
+            /\ UNCHANGED cut
+       ELSE /\ cut' = [cut EXCEPT ![e] = @ \cup
+                         {[generation |-> run[r].generation, made |-> run[r].owed]}]
+            /\ run' = [run EXCEPT ![r].queue = IF Follows("LookQueued") THEN "look" ELSE "empty",
+                                  ![r].owed = Nothing,
+                                  ![r].owedAt = 0]
+  /\ UNCHANGED <<owners, entry, object, frames, shown>>
+
+(* O4 in the queue. *)
+LookQueued(r) ==
+  /\ run[r].queue = "look"
+  /\ IF ~IsFollowed(r) THEN run' = [run EXCEPT ![r].queue = "empty"]
+     ELSE IF IsActive(r) THEN Stops(r) ELSE Ends(r)
+  /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
+
+(* A query that is idle has committed its last epoch. *)
+EndIdle(r) ==
+  /\ Is(r, "idle at end")
+  /\ run[r].queue = "empty"
+  /\ Ends(r)
+  /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
 (* O4: it looks for the next generation before it plans the next epoch. *)
 LookAfterCut(r) ==
@@ -304,6 +355,7 @@ Step(r) ==
   \/ Own(r) \/ Find(r) \/ Look(r) \/ PutFence(r) \/ Read(r) \/ Plan(r) \/ Enter(r)
   \/ Claim(r) \/ LookAfterClaim(r) \/ Work(r) \/ Seal(r) \/ LookAfterSeal(r)
   \/ Show(r) \/ Commit(r) \/ LookAfterCut(r)
+  \/ CommitLater(r) \/ PutQueued(r) \/ LookQueued(r) \/ EndIdle(r)
 
 (* It is killed. *)
 Die(r) ==
@@ -312,16 +364,21 @@ Die(r) ==
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
 (* O6: it ends for whatever reason, and says so. O7: not where a run before it may yet plan. *)
-(* O15: nor while its own entry is being written; where it does not wait, that comes late.    *)
+(* O15, Q4: nor while its own entry or cut is being written; where it does not wait, that comes *)
+(* late.                                                                                       *)
 End(r) ==
   /\ IsActive(r)
-  /\ ~run[r].isEntering \/ ~Follows("EndAfterEntry")
+  /\ (~run[r].isEntering /\ run[r].queue = "empty") \/ ~Follows("EndAfterEntry")
   /\ run[r].at # "own"
   /\ run[r].generation = top
   /\ run[r].isAlone \/ run[r].at \notin {"find", "look", "fence"} \/ ~Follows("EndAfterFence")
   /\ isEnded' = TRUE
-  /\ IF run[r].isEntering
-     THEN run' = [run EXCEPT ![r] = [Inactive("over") EXCEPT !.isEntering = TRUE,
+  /\ IF run[r].isEntering \/ run[r].queue # "empty"
+     THEN run' = [run EXCEPT ![r] = [Inactive("over") EXCEPT !.isEntering = run[r].isEntering,
+                                                             !.generation = run[r].generation,
+                                                             !.queue = run[r].queue,
+                                                             !.owed = run[r].owed,
+                                                             !.owedAt = run[r].owedAt,
                                                              !.epoch = run[r].epoch]]
      ELSE Ends(r)
   /\ UNCHANGED <<top, entry, object, frames, shown, cut>>
@@ -376,6 +433,8 @@ NeverAdopted == \A r \in Runs :
   Is(r, "look after cut") => \E c \in cut[run[r].epoch] : c.generation = run[r].generation
 NeverFenced == \A e \in Epochs : cut[e] # {} => entry[e] # Fence
 NeverEnteredLate == \A r \in Runs : ~(run[r].isEntering /\ IsFollowed(r))
+NeverPlannedBeforeCut == \A r \in Runs : ~(run[r].isEntering /\ run[r].queue = "cut")
+NeverCutLate == \A r \in Runs : ~(run[r].queue = "cut" /\ IsFollowed(r))
 NeverSkipped == \A r \in Runs : Is(r, "cut") => run[r].sink # "skip" \/ shown[run[r].epoch] = {} \/
   \E f \in frames[run[r].epoch] : f.generation = run[r].generation
 =============================================================================

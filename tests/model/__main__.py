@@ -63,14 +63,16 @@ class OfPages:
         return tlc.check("Pages", constants | stores, list(self.invariants))
 
 
-def without(rule: str, violates: str, runs: int = 3, sinks: str = "plain seal") -> Case:
+def without(
+    rule: str, violates: str, runs: int = 3, last: int = 1, sinks: str = "plain seal"
+) -> Case:
     """Returns the model without a rule, which must violate exactly the named invariant."""
-    return Case(rule, violates, (violates,), runs=runs, sinks=sinks, broken=rule)
+    return Case(rule, violates, (violates,), runs=runs, last=last, sinks=sinks, broken=rule)
 
 
-def reaches(never: str, sinks: str = "plain seal") -> Case:
+def reaches(never: str, last: int = 1, sinks: str = "plain seal") -> Case:
     """Checks that the model reaches a state that an invariant excludes."""
-    return Case(never, never, (never,), sinks=sinks)
+    return Case(never, never, (never,), last=last, sinks=sinks)
 
 
 def without_of_pages(rule: str, violates: str) -> OfPages:
@@ -91,6 +93,8 @@ REACHES: list[Case | OfPages] = [
     reaches("NeverFenced"),
     reaches("NeverSkipped", sinks="skip seal"),
     reaches("NeverEnteredLate"),
+    reaches("NeverCutLate"),
+    reaches("NeverPlannedBeforeCut", last=2),
     # With one format of cuts a segment is deleted in the fourth epoch at the earliest.
     OfPages("NeverSwept", "NeverSwept", ("NeverSwept",), last=3, pins=0),
     OfPages("NeverPagesSwept", "NeverPagesSwept", ("NeverPagesSwept",)),
@@ -103,6 +107,8 @@ BROKEN: list[Case | OfPages] = [
     without("EntryIfAbsent", "ShownOnce"),
     without("EntryBeforeTasks", "ShownOnce"),
     without("EndAfterEntry", "NoneStopped"),
+    without("EntryAfterCut", "NoneStopped", runs=2, last=2),
+    without("LookQueued", "NoneStopped", runs=2, last=2),
     without("EndTruly", "NoneStopped"),
     without("EndAfterFence", "NoneStopped"),
     without("FenceEntry", "NoneStopped"),

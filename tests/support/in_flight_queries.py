@@ -2,11 +2,14 @@
 
 `python -m tests.support.in_flight_queries <master> <seed> <input> <root> <query>...` runs some of
 them to the end of the input, with random cuts, from their last state; the kill tests kill them.
+`SETTINGS` names a variable with further settings of their sessions, and `CHECKPOINTS` one with the
+location of their checkpoints.
 """
 
 import contextlib
 import itertools
 import json
+import os
 import random
 import sys
 import threading
@@ -36,6 +39,10 @@ _DELAY_S = 5
 _WINDOW_S = 10
 _CHAINED_WINDOW_S = 40
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
+PIPELINED = f"{_KEYS}pipelinedCuts"
+# Environment variables of a victim.
+SETTINGS = "CLEANCUT_VICTIM_SETTINGS"
+CHECKPOINTS = "CLEANCUT_VICTIM_CHECKPOINTS"
 
 
 @dataclass(frozen=True)
@@ -251,8 +258,11 @@ class OrderedEpochs:
     def __call__(self, df: DataFrame, epoch: int) -> None:
         path, rows = self._root / f"{epoch:05d}.json", json_rows(df)
         # A run that finds the file runs after the seal of the run that wrote it.
-        if path.exists() and _multiset(json.loads(path.read_text())) != _multiset(rows):
-            (self._root / f"{epoch:05d}.changed").touch()
+        if path.exists():
+            with (self._root / "repeated").open("a") as repeated:
+                print(epoch, file=repeated)
+            if _multiset(json.loads(path.read_text())) != _multiset(rows):
+                (self._root / f"{epoch:05d}.changed").touch()
         staged = self._root / f".{epoch}"
         staged.write_text(json.dumps(rows), encoding="utf-8")
         staged.replace(path)
@@ -260,6 +270,11 @@ class OrderedEpochs:
     def read(self) -> list[dict[str, Any]]:
         """Returns all rows: by epoch, and within an epoch in order of arrival."""
         return [row for path in sorted(self._root.glob("*.json")) for row in _read(path)]
+
+    def repeated(self) -> list[int]:
+        """Returns an epoch for each time that it was written again."""
+        path = self._root / "repeated"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
 
     def changed(self) -> list[str]:
         """Returns the epochs that ran again after their seal with other rows."""
@@ -306,6 +321,11 @@ def json_rows(df: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in df.collect()]
 
 
+def checkpoint_of(root: Path) -> str:
+    """Returns the location of the checkpoint of a query with these files."""
+    return f"{os.environ.get(CHECKPOINTS, root.parent)}/{root.name}/checkpoint"
+
+
 def start(
     spark: SparkSession,
     name: str,
@@ -328,11 +348,13 @@ def start(
     session.conf.set(f"{_KEYS}cuts", "true")
     session.conf.set(f"{_KEYS}mode", mode)
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    for key, value in json.loads(os.environ.get(SETTINGS, "{}")).items():
+        session.conf.set(key, value)
     query = QUERIES[name]
     return (
         before_sink(query.build(source.stream(session)))
         .writeStream.outputMode(query.mode)
-        .option("checkpointLocation", str(root / "checkpoint"))
+        .option("checkpointLocation", checkpoint_of(root))
         .foreachBatch(sealed(OrderedEpochs(root / "results")))
         .trigger(availableNow=True)
         .start()

@@ -44,6 +44,7 @@ class Facade:
             "aligned": {},
             "overloaded": {},
             "pysparkLoop": {},
+            "unpipelined": "pipelinedCuts is false",
             "unreadableSavepoints": [],
             "slow": {"counts": {}},
         }
@@ -248,6 +249,7 @@ def test_status_lists_in_flight_rows_and_aligned_operators() -> None:
         r"unreadable savepoint +Savepoint early cannot be read: its page is gone", str(status)
     )
     assert re.search(r"operator 1 is aligned +limit is not captured yet", str(status))
+    assert status.unpipelined == "pipelinedCuts is false"
     before = coordinator(Facade(None)).status()
     assert (before.in_flight, before.aligned) == ((), {})
 

@@ -137,6 +137,8 @@ class CoordinatorStatus(Brief):
         last_slow: the last slow epoch with its cause.
         unreadable_savepoints: the savepoints that the last garbage collection of this run could not
             read. No segment or page from before their creation is deleted.
+        unpipelined: the reason why each epoch waits for its cut; None if the next epoch runs
+            meanwhile, or this run has not planned an epoch.
     """
 
     location: str
@@ -159,6 +161,7 @@ class CoordinatorStatus(Brief):
     slow_epochs: Mapping[str, int] = field(default_factory=dict)
     last_slow: tuple[int, SlowEpoch] | None = None
     unreadable_savepoints: tuple[UnreadableSavepoint, ...] = ()
+    unpipelined: str | None = None
 
     @property
     def requests(self) -> RequestsByKind:
@@ -302,6 +305,7 @@ class Coordinator:
                 )
                 for savepoint in described["unreadableSavepoints"]
             ),
+            unpipelined=described.get("unpipelined"),
         )
 
     def _driver_status(self) -> dict[str, Any]:

@@ -192,6 +192,11 @@ class Options(TypedDict, total=False):
         _SWITCH,
         "whether a store opens before its snapshot is read.",
     ]
+    pipelined_cuts: Annotated[
+        bool,
+        _SWITCH,
+        "whether an epoch begins while the cut of the epoch before is being written.",
+    ]
     merged_aggregation: Annotated[
         bool,
         _SWITCH,

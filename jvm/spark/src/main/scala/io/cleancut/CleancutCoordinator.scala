@@ -85,6 +85,7 @@ object CleancutCoordinator {
       val written = node.putObject(name)
       reasons.foreach { case (operator, reason) => written.put(operator.toString, reason) }
     }
+    status.unpipelined.foreach(node.put("unpipelined", _))
     put("aligned", status.reasons.aligned)
     put("pysparkLoop", status.reasons.pysparkLoop)
     put("overloaded", status.overloaded)

@@ -107,6 +107,19 @@ object Keys {
     since = "0.1.0"
   )
 
+  val PipelinedCuts: Key[Boolean] = Key(
+    "pipelinedCuts",
+    doc = "Whether an epoch of a query with a sink that seals begins while the cut of the epoch " +
+      "before is being written, so that the query does not wait for the object store between " +
+      "epochs. A driver that is killed repeats up to two epochs instead of one; rows are " +
+      "neither lost nor duplicated. It applies to Kafka, rate and file sources, " +
+      "if spark.sql.streaming.noDataMicroBatches.enabled is true. The status names the reason " +
+      "where it does not apply. You can change it at each start.",
+    default = false,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
   val LocalCacheSize: Key[Long] = Key(
     "localCacheSize",
     doc = "How much of Spark's local directories one executor uses to cache snapshots that it " +
@@ -417,6 +430,7 @@ object Keys {
     MaxOffHeapMemory,
     MergedAggregation,
     Mode,
+    PipelinedCuts,
     RealTimeMode,
     RequestTimeout,
     RequireProvider,

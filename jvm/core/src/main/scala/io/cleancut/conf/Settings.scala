@@ -22,6 +22,8 @@ import io.cleancut.error.Errors
  *   whether queries with state in another provider are refused
  * @param cuts
  *   setting for checkpoint locations on a Hadoop file system; None keeps the mode of the checkpoint
+ * @param pipelinesCuts
+ *   whether an epoch may begin while the cut of the epoch before is being written
  * @param cutRetentionMs
  *   age up to which cuts are retained, in addition to those of the last epochs
  * @param historyRetentionMs
@@ -45,6 +47,7 @@ final case class Settings(
     checksCompatibility: Boolean,
     requiresProvider: Boolean,
     cuts: Option[Boolean],
+    pipelinesCuts: Boolean,
     channels: ChannelSettings,
     cutRetentionMs: Long,
     historyRetentionMs: Long,
@@ -96,6 +99,7 @@ object Settings {
     realTimeMode <- Keys.RealTimeMode.read(confs)
     checksCompatibility <- Keys.CheckCompatibility.read(confs)
     cuts <- Keys.Cuts.read(confs)
+    pipelinedCuts <- Keys.PipelinedCuts.read(confs)
     require <- Keys.RequireProvider.read(confs)
     mode <- Keys.Mode.read(confs)
     alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
@@ -121,6 +125,7 @@ object Settings {
     checksCompatibility,
     require.fold(cuts.contains("true") || mode != Keys.Mode.default)(_.toBoolean),
     cuts.map(_.toBoolean),
+    pipelinedCuts,
     ChannelSettings(
       CaptureMode.named(mode, alignmentTimeoutMs),
       maxEpochMs,

@@ -28,8 +28,8 @@ import io.cleancut.objectstore.ObjectStore
  *   page settings of the cuts
  * @param parts
  *   reader of the objects that a cut references
- * @param entries
- *   executor of the writes to the offset log that run concurrently with epochs
+ * @param writes
+ *   executor of the writes of cuts and log entries that run concurrently with epochs
  * @param beforeWait
  *   called by a thread that is about to wait for another thread
  * @param watcher
@@ -49,7 +49,7 @@ final case class CutsRuntime(
     budget: FrameBudget,
     paging: Paging = Paging.Default,
     parts: CutArchive => CutParts = CutParts.shared,
-    entries: Executor = CutsRuntime.Entries,
+    writes: Executor = CutsRuntime.Writes,
     beforeWait: CompletableFuture[_] => Unit = _ => (),
     watcher: Option[EpochWatcher] = None,
     maintenance: Option[Maintenance] = None,
@@ -60,9 +60,9 @@ object CutsRuntime {
 
   private val SweepEpochs = 20L
 
-  // Each query writes one entry at a time.
-  private lazy val Entries: Executor = DaemonThreads.pool("cleancut-offset-log", MaxEntries)
-  private val MaxEntries = 64
+  // Each query writes one object at a time.
+  private lazy val Writes: Executor = DaemonThreads.pool("cleancut-epoch-writer", MaxWrites)
+  private val MaxWrites = 64
 
   /** Largest number of concurrent requests of one query. */
   private val MaxRequests = 4

@@ -15,9 +15,10 @@ import io.cleancut.protocol.{EpochState, Refusal}
  * may be about to seal the same epoch with in-flight rows that this run has not found. Later runs
  * must not follow that seal: of several seals, only the one of the latest run counts.
  *
- * No task of an epoch is answered before its claim exists, nor before its entry of the offset log
- * does. At most one thread writes a claim at a time, and others wait for it. Requests are made
- * without the lock of the [[RunRegistry]].
+ * No task of an epoch is answered before its claim exists. Unless the sink will seal the epoch, no
+ * task is answered before the epoch's entry of the offset log exists either. At most one thread
+ * writes a claim at a time, and others wait for it. Requests are made without the lock of the
+ * [[RunRegistry]].
  */
 final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWriter) {
   import EpochClaims._
@@ -30,25 +31,40 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
    * Completes when requests of tasks of a run need no request to the object store: the run has
    * begun, and has planned and claimed the epoch in which the task opens something. Occupies no
    * thread except one of the runtime.
+   *
+   * @param epoch
+   *   the epoch in which the task opens something
+   * @param isToWrite
+   *   whether the task is about to write frames
    */
-  def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
+  def ready(
+      runId: String,
+      epoch: Option[Long],
+      isToWrite: Boolean = false
+  ): CompletableFuture[Unit] =
     runs.started(runId).thenCompose {
       case Right(run) if epoch.exists(isToClaim(run, _)) =>
         claims(runId, runtime.requests).thenApply[Unit](_ => ())
       // A failure is the answer of `claimed`.
-      case Right(run) => epoch.fold(Ready)(run.entries.ended)
-      case _          => Ready
+      case Right(run) if isToWrite || epoch.exists(waits(run, _)) => run.writer.ended
+      case _                                                      => Ready
     }
 
   /** To be called before a task of an epoch is answered. */
   def claimed(runId: String, epoch: Long): Either[Refusal, QueryRun] =
     runs.runOf(runId).flatMap { run =>
       if (isToClaim(run, epoch)) claims.get(runId).toLeft(run)
-      else
-        Try(run.entries.await(epoch)).toEither.left
-          .map(e => Refusal.Failed(e.toString))
-          .map(_ => run)
+      else if (waits(run, epoch)) planned(run)
+      else Right(run)
     }
+
+  /** To be called before frames are written: they follow the entry of their epoch. */
+  def planned(run: QueryRun): Either[Refusal, QueryRun] =
+    Try(run.writer.await()).toEither.left.map(e => Refusal.Failed(e.toString)).map(_ => run)
+
+  /** Of an epoch that the sink will seal, nothing is visible or durable before the seal. */
+  private def waits(run: QueryRun, epoch: Long) =
+    runs.locked(run.epoch.epoch == epoch && !run.at(epoch).isHeld)
 
   /**
    * Writes the entry of the offset log of an epoch: concurrently with the first steps of the epoch,
@@ -58,11 +74,21 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
    * @return
    *   completes when the entry exists
    */
-  def plan(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] = {
+  def plan(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+    begin(runId)(_.at(epoch))(write)
+
+  /** The same for an entry of a source's log, which precedes the entry of the current epoch. */
+  def record(runId: String)(write: => Unit): CompletableFuture[Unit] =
+    begin(runId)(_.epoch.state)(write)
+
+  private def begin(runId: String)(state: QueryRun => EpochState)(
+      write: => Unit
+  ): CompletableFuture[Unit] = {
     val run = runs.current.filter(_.id.runId == runId)
-    run.filter(current => runs.locked(current.at(epoch).followsSealed)) match {
-      case Some(current) => current.entries.begin(epoch)(write)
+    run.filter(current => runs.locked(state(current).followsSealed)) match {
+      case Some(current) => current.writer.begin(write)
       case None          =>
+        run.foreach(_.writer.await())
         write
         Ready
     }

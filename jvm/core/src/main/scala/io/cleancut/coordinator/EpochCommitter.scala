@@ -7,12 +7,13 @@ import org.slf4j.LoggerFactory
 import io.cleancut.base.StateVersion
 import io.cleancut.coordinator.state.{CommittedEpoch, QueryRun}
 import io.cleancut.cutstore.{NotesWatch, StoredCut}
+import io.cleancut.cutstore.usage.UsageBook
 import io.cleancut.format.cut.Cut
 import io.cleancut.history.{EpochRecord, EpochTasks, TriggerTimes}
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 
 /**
- * Commits epochs by the conditional write of their cuts. When a commit returns, the epoch has
+ * Commits epochs by the conditional write of their cuts. When [[commit]] returns, the epoch has
  * exactly one cut, and all that the cut references is durable. For one thread of a run at a time;
  * requests are made without the lock of the [[RunRegistry]].
  */
@@ -51,24 +52,101 @@ final private[coordinator] class EpochCommitter(
       entry: String,
       plan: => Option[EpochPlan]
   ): String = {
+    val (run, begin) = open(runId, epoch)
+    commit(run, epoch, entry, plan, begin)
+  }
+
+  /**
+   * Same as [[commit]], but returns before the cut exists if the run has sealed the epoch (rule
+   * Q1). The writer of the run then writes the cut. Until it has, no frame of the next epoch is
+   * durable, and the next epoch is neither sealed nor planned by an entry.
+   *
+   * @param written
+   *   called with the entry of the cut when the cut exists
+   * @return
+   *   the entry that the cut has, or will have
+   */
+  def enqueue(runId: String, epoch: Long, entry: String, plan: => Option[EpochPlan])(
+      written: String => Unit
+  ): String = {
+    val (run, begin) = open(runId, epoch)
+    if (runs.locked(run.mayCommitLater(epoch))) {
+      writeLater(run, assembled(run, epoch, entry, plan, begin))(written)
+      entry
+    } else {
+      val counted = commit(run, epoch, entry, plan, begin)
+      written(counted)
+      counted
+    }
+  }
+
+  /** The run, whose epoch is not committed, and whose earlier writes are done. */
+  private def open(runId: String, epoch: Long): (QueryRun, Begin) = {
     val begin = Begin(clock.monotonicNs(), runtime.watcher.flatMap(_.trigger(epoch)))
     val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
-    run.entries.await(epoch)
+    run.writer.await()
     // A sink may return without a seal.
     frames.flush(run, epoch)
+    (run, begin)
+  }
+
+  private def commit(
+      run: QueryRun,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan],
+      begin: Begin
+  ): String = {
     val late = lateCut(run, epoch, entry).map(Committed(_, None))
-    val committed = late.getOrElse(ownCut(run, epoch, entry, plan, begin))
-    val counted = committed.counted
+    val committed = late.getOrElse(ownCut(run, assembled(run, epoch, entry, plan, begin)))
+    complete(run, committed)
+    committed.counted.commit
+  }
+
+  /** The steps after the cut exists, before an entry may plan the next epoch. */
+  private def complete(run: QueryRun, committed: Committed): Unit = {
+    val epoch = committed.counted.epoch
     val cutNs = clock.monotonicNs()
-    // Before Spark plans the next epoch: either a later owner has seen the cut, or this check finds
-    // the later owner.
+    // Before an entry plans the next epoch: either a later owner has seen the cut, or this check
+    // finds the later owner.
     try runs.checkOwner(run, epoch + 1)
     finally committed.report.foreach(onCommitted(run, _, clock.monotonicNs() - cutNs))
     run.lookedNs = Some(clock.monotonicNs())
     maintenance.afterCommit(run, epoch)
-    counted.commit
   }
+
+  /** The next epoch begins, and continues from the cut that is being written. */
+  private def writeLater(run: QueryRun, made: Assembled)(written: String => Unit): Unit = {
+    import made.cut
+    val (tasks, aligned) = runs.locked {
+      run.decide(cut)
+      (run.meter.advance(made.used, writeNs = 0L), run.reasons.aligned)
+    }
+    run.writer.begin {
+      val startNs = clock.monotonicNs()
+      // The run has written the cut before, so no earlier run can write this one (rule Q2).
+      if (!archive.cuts.create(cut)) throw runs.committedBy(cut.epoch, archive.cuts.head(cut.epoch))
+      run.collector.committed(cut.epoch)
+      val writeNs = clock.monotonicNs() - startNs
+      val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
+      runs.locked {
+        run.wroteCut()
+        run.meter.recordCut(writeNs)
+        committed = Some(CommittedEpoch(cut, cutMs))
+      }
+      logCommitted(made)
+      val stored = run.stored.map(_.now(made.used, archive))
+      complete(run, Committed(cut, Some(Report(cut, cutMs, tasks, aligned, stored))))
+      written(cut.commit)
+    }
+    ()
+  }
+
+  private def logCommitted(made: Assembled): Unit = logger.info(
+    s"Committed epoch ${made.cut.epoch} of ${archive.location}: ${made.cut.stores.size} stores, " +
+      s"commit took ${msSince(made.begin.atNs)} ms"
+  )
 
   /**
    * The cut of an earlier run that was written after this run had begun, if frames of this run are
@@ -99,14 +177,14 @@ final private[coordinator] class EpochCommitter(
       run.ledger.operation.isDefined
     ) && cut.run.generation < run.id.generation && cut.offsets == logs.offsets(cut.epoch)
 
-  /** The cut of this run's frames, or the equivalent cut of an earlier run. */
-  private def ownCut(
+  /** The cut of this run's frames, before it is written. */
+  private def assembled(
       run: QueryRun,
       epoch: Long,
       entry: String,
       plan: => Option[EpochPlan],
       begin: Begin
-  ): Committed = {
+  ): Assembled = {
     val start = begin.atNs
     val chains = sources.find(run, epoch, entry, plan)
     val collectedNs = clock.monotonicNs()
@@ -135,12 +213,18 @@ final private[coordinator] class EpochCommitter(
       referred = runs.locked(run.ledger.referredIn(chains)),
       sinks = runs.locked(run.ledger.sinksAfter(epoch))
     )
-    val cut = pages.withPages(run, whole)
+    Assembled(pages.withPages(run, whole), used, begin, readyNs)
+  }
+
+  /** Writes the cut, or returns the equivalent cut of an earlier run. */
+  private def ownCut(run: QueryRun, made: Assembled): Committed = {
+    import made.{cut, used}
+    val epoch = cut.epoch
     val other = if (archive.cuts.create(cut)) None else Some(adopted(run, epoch))
     run.collector.committed(epoch)
-    val writeNs = clock.monotonicNs() - readyNs
+    val writeNs = clock.monotonicNs() - made.readyNs
     // Spark records the versions that it counted, and the next tasks continue from them.
-    val continuesFromOwn = CommitEntry.countedIds(entry).isDefined
+    val continuesFromOwn = CommitEntry.countedIds(cut.commit).isDefined
     val next = if (continuesFromOwn) cut else other.fold(cut)(_.whole)
     val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
     val (tasks, aligned) = runs.locked {
@@ -148,10 +232,7 @@ final private[coordinator] class EpochCommitter(
       committed = Some(CommittedEpoch(cut, cutMs))
       (run.meter.advance(used, writeNs), run.reasons.aligned)
     }
-    logger.info(
-      s"Committed epoch $epoch of ${archive.location}: ${chains.size} stores, commit took " +
-        s"${msSince(start)} ms"
-    )
+    logCommitted(made)
     val report = Report(next, cutMs, tasks, aligned, run.stored.map(_.now(used, archive)))
     Committed(other.fold(cut)(_.head), Some(report))
   }
@@ -205,6 +286,21 @@ private object EpochCommitter {
    *   Spark's measurements until then
    */
   final private case class Begin(atNs: Long, trigger: Option[TriggerTimes])
+
+  /**
+   * A cut that is to be written.
+   *
+   * @param used
+   *   usage up to its epoch
+   * @param readyNs
+   *   time at which it was assembled
+   */
+  final private case class Assembled(
+      cut: Cut,
+      used: UsageBook.Shares,
+      begin: Begin,
+      readyNs: Long
+  )
 
   /**
    * A committed epoch.

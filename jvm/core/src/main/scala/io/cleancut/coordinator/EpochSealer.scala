@@ -48,7 +48,7 @@ final private[coordinator] class EpochSealer(
     claims.awaitOthers(runId)
     val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
-    run.entries.await(epoch)
+    run.writer.await()
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
     val decisions = runs.locked(run.epoch.channels.decisions)

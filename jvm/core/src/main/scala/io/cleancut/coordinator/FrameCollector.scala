@@ -79,8 +79,12 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
     runs.current.filter(_.id.runId == runId).foreach(_.meter.recordSender(attempt, from))
   }
 
-  /** The identity under which an executor writes segments of this run. */
-  def writer(runId: String): Either[Refusal, RunId] = runOf(runId).map(_.id)
+  /**
+   * The identity under which an executor writes segments of this run, once the entry of the current
+   * epoch exists.
+   */
+  def writer(runId: String): Either[Refusal, RunId] =
+    runOf(runId).flatMap(claims.planned).map(_.id)
 
   /**
    * An executor writes a base of a version to a separate segment. From now on garbage collection
@@ -140,7 +144,9 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
               run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
               ack
             })
-          case None =>
+          // The executor waits for the entry of the epoch when it requests the identity.
+          case None if !run.writer.isIdle => None
+          case None                       =>
             val segments = segmentsOf(run, frame.name.version.number - 1)
             packer.trySubmit(segments, frame).map(_.thenCompose[Ack](report(runId, _)))
         }

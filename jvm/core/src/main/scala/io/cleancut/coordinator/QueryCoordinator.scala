@@ -65,10 +65,15 @@ final class QueryCoordinator(
   private[cleancut] def hasFenced(runId: String): Boolean = runs.hasFenced(runId)
 
   // Claims of first epochs: EpochClaims.
-  def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
-    claims.ready(runId, epoch)
+  def ready(
+      runId: String,
+      epoch: Option[Long],
+      isToWrite: Boolean = false
+  ): CompletableFuture[Unit] = claims.ready(runId, epoch, isToWrite)
   def plan(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] =
     claims.plan(runId, epoch)(write)
+  def record(runId: String)(write: => Unit): CompletableFuture[Unit] =
+    claims.record(runId)(write)
 
   // Shuffle inputs of tasks: InFlightBarrier.
   def arrived(
@@ -142,6 +147,28 @@ final class QueryCoordinator(
     runs.locked(run.ledger.published(epoch, sinks))
   }
 
+  def enqueue(
+      runId: String,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan] = None
+  )(written: String => Unit): String =
+    committer.enqueue(runId, epoch, entry, plan)(written)
+
+  /** Returns when the last cut, and the entry of the next epoch if there is one, exist. */
+  def awaitWrites(runId: String): Unit = writerOf(runId).foreach(_.await())
+
+  /** Throws the failure of a write that no call has reported yet. */
+  def checkWrites(runId: String): Unit = writerOf(runId).foreach(_.checkFailure())
+
+  /** Declares whether the cut of an epoch may be written while the next epoch runs. */
+  def pipeline(runId: String, how: Pipelining): Unit = {
+    runs.within(runId)(_.pipelining = how)
+    ()
+  }
+
+  private def writerOf(runId: String) = runs.current.filter(_.id.runId == runId).map(_.writer)
+
   // Epochs of offline operations: OfflineEpochRun.
   def replace(
       runId: String,
@@ -184,7 +211,7 @@ final class QueryCoordinator(
   private def statusAfter(stored: Option[Cut]): CutsStatus = runs.locked {
     val run = runs.current
     val cut = run.fold(stored)(_.ledger.lastCut)
-    val committed = run.map(_.ledger.lastCommitted).orElse(cut.map(_.epoch))
+    val committed = run.map(_.committed).orElse(cut.map(_.epoch))
     CutsStatus(
       archive.location,
       run.map(_.id),
@@ -197,7 +224,8 @@ final class QueryCoordinator(
       cut.fold(Map.empty[StoreId, ChannelCourse])(_.courses),
       run.fold(OperatorReasons.None)(_.reasons),
       runtime.watcher.fold(SlowTally.None)(_.slow),
-      run.toSeq.flatMap(_.collector.unreadable)
+      run.toSeq.flatMap(_.collector.unreadable),
+      run.flatMap(_.pipelining.reason)
     )
   }
 

@@ -90,12 +90,15 @@ final private[coordinator] class RunRegistry(
   /**
    * A run has ended and writes nothing more. Its end marker tells the next run that no other run is
    * active, so none is written while an earlier run may be active, or if the checkpoint is deleted.
+   * Waits for the cut and the log entries that are being written.
    */
-  def endRun(runId: String): Unit =
+  def endRun(runId: String): Unit = {
+    current.filter(_.id.runId == runId).foreach(_.writer.awaitEnd(RunRegistry.EndPatienceMs))
     synchronized(latest.filter(run => run.id.runId == runId && run.mayRecordEnd)).foreach { run =>
       if (isCheckpointStored(run)) archive.owners.end(run.id.generation)
       run.hasEnded = true
     }
+  }
 
   /**
    * Whether the checkpoint of a run exists. The end of a run must not create a deleted directory
@@ -196,4 +199,10 @@ final private[coordinator] class RunRegistry(
   /** The identity of the segments that the driver writes in an epoch. */
   def segmentsOf(run: QueryRun, epoch: Long): SegmentIdentity =
     SegmentIdentity(epoch, Place.Driver, run.id.runId, run.id.generation)
+}
+
+private object RunRegistry {
+
+  /** Limit of the wait for the last writes of a run that ends. */
+  private val EndPatienceMs = 30_000L
 }

@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.slf4j.LoggerFactory
 
-import io.cleancut.coordinator.state.{Begun, EntryWriter, EpochMeter, QueryLedger, QueryRun}
+import io.cleancut.coordinator.state.{Begun, EpochWriter, EpochMeter, QueryLedger, QueryRun}
 import io.cleancut.cutstore.{CutArchive, CutsListed, Owner, StoredSize, Taken}
 import io.cleancut.cutstore.gc.{CutAges, GarbageCollector}
 import io.cleancut.cutstore.usage.UsageBook
@@ -71,7 +71,7 @@ final private[coordinator] class RunStart(
       ),
       collector,
       runtime.budget,
-      new EntryWriter(runtime.entries, runtime.beforeWait)
+      new EpochWriter(runtime.writes, runtime.beforeWait)
     )
     // A new query has no objects yet; for other queries the first garbage collection counts them.
     if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))

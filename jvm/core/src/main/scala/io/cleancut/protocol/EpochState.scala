@@ -67,6 +67,12 @@ final private[cleancut] case class EpochState(
     else SealMethod.OwnerCheck
 
   /**
+   * Whether the next epoch may begin while its cut is being written. The first epoch of a run may
+   * find the cut of an earlier run, from which the next epoch continues.
+   */
+  def mayCommitLater: Boolean = isSealed && !isFirst
+
+  /**
    * Whether rows of a shuffle input may stay in flight. Only if the sink seals an epoch, its output
    * is invisible before its rows are decided on. The first epoch of a run may have run before
    * without capture, and be visible.

@@ -45,6 +45,7 @@ class SettingsSuite extends AnyFunSuite {
         checksCompatibility = false,
         requiresProvider = false,
         cuts = None,
+        pipelinesCuts = false,
         channels = channels,
         cutRetentionMs = 0L,
         historyRetentionMs = 90L * 24 * 3600 * 1000,

@@ -111,7 +111,11 @@ object CutSimulationSuite {
     Defect.AbsenceKept -> 49L,
     Defect.ReadForEarlierRun -> 72L,
     Defect.EntryUnawaited -> 41L,
-    Defect.EndedBeforeEntry -> 112L
+    Defect.EndedBeforeEntry -> 112L,
+    Defect.CutUnawaited -> 1L,
+    Defect.EntryBeforeCut -> 1L,
+    Defect.SealUnawaited -> 37L,
+    Defect.CutUnchecked -> 1L
   )
 
   private def reported(run: Outcome): Outcome = {

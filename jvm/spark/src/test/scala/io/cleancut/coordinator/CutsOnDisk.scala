@@ -8,6 +8,7 @@ import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.ObjectStore
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.{Patience, StoreOnDisk}
 import io.cleancut.format.{FrameKind, FrameName, PlacedFrame}
@@ -28,8 +29,10 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   protected def driver(
       plain: Option[Long] = None,
       keep: Int = 100,
-      keptMs: Long = 0L
+      keptMs: Long = 0L,
+      around: ObjectStore => ObjectStore = identity
   ): QueryCoordinator = {
+    val archive = new CutArchive(around(store), Clock.System)
     val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
     new QueryCoordinator(archive, new Logs(plain, keep, keptMs), "host", runtime)
   }

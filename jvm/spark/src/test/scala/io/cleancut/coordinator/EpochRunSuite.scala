@@ -83,7 +83,7 @@ class EpochRunSuite extends AnyFunSuite {
       Begun(Epoch - 1, Some(before), generation = 1L, isAlone = true),
       collector = null,
       budget,
-      new EntryWriter(_.run(), _ => ())
+      new EpochWriter(_.run(), _ => ())
     )
     // The first epoch of a run leaves no in-flight rows.
     run.advance(before.copy(epoch = Epoch))

@@ -111,7 +111,9 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     session.conf.set(s"$State.checkpointFormatVersion", format)
     // In format 2 Spark refuses an epoch without tasks.
     val skips = format == 1 && random.nextBoolean()
-    val query = new FaultedQuery(session, location, skips, seals = random.nextBoolean())
+    val seals = random.nextBoolean()
+    session.conf.set(s"$State.cleancut.pipelinedCuts", random.nextBoolean())
+    val query = new FaultedQuery(session, location, skips, seals)
     try {
       val run = new FaultRun(query, proxy, random)
       val result = body(run)

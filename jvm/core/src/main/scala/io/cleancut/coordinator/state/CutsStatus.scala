@@ -30,6 +30,8 @@ import io.cleancut.protocol.EpochProgress
  *   slow epochs of this run
  * @param unreadableSavepoints
  *   savepoints that the last garbage collection of this run could not read
+ * @param unpipelined
+ *   why each epoch of this run waits for its cut; None if the next epoch runs meanwhile
  */
 final case class CutsStatus(
     location: String,
@@ -43,7 +45,8 @@ final case class CutsStatus(
     courses: Map[StoreId, ChannelCourse],
     reasons: OperatorReasons,
     slow: SlowTally = SlowTally.None,
-    unreadableSavepoints: Seq[UnreadableSavepoint] = Nil
+    unreadableSavepoints: Seq[UnreadableSavepoint] = Nil,
+    unpipelined: Option[String] = None
 ) {
 
   /**

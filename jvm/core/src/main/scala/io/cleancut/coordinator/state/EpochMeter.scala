@@ -141,6 +141,9 @@ final class EpochMeter(begun: UsageBook.Shares) {
     before.toMap ++ map ++ state ++ sink ++ Option.when(sealNs > 0)("sealMs" -> sealNs)
   }
 
+  /** The cut of the last epoch was written after [[advance]]. */
+  def recordCut(writeNs: Long): Unit = cutNs = Some(writeNs)
+
   /**
    * The epoch is committed.
    *

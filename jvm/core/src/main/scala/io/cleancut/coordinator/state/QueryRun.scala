@@ -20,8 +20,8 @@ import io.cleancut.protocol._
  *   deletes unreferenced objects of the query
  * @param budget
  *   limit of the frames that it holds
- * @param entries
- *   writes its entries of the offset log
+ * @param writer
+ *   writes cuts and log entries concurrently with epochs
  */
 final private[cleancut] class QueryRun(
     val id: RunId,
@@ -31,12 +31,13 @@ final private[cleancut] class QueryRun(
     val begun: Begun,
     val collector: GarbageCollector,
     budget: FrameBudget,
-    val entries: EntryWriter
+    val writer: EpochWriter
 ) {
 
   /** Open requests of executors, which outlive an epoch. */
   val barrier = new Barrier
   var reasons = OperatorReasons.None
+  var pipelining = Pipelining.None
 
   /** Description of the later owner, for messages. */
   @volatile var fencedBy = Option.empty[String]
@@ -62,6 +63,9 @@ final private[cleancut] class QueryRun(
 
   /** Its first epoch. */
   val first: Long = ledger.lastCommitted + 1
+
+  // Its last cut, while the cut is being written.
+  private var unwritten = Option.empty[Cut]
   private var pending =
     new EpochRun(ledger.epoch, EpochState.first(first, ledger.lastCut.isDefined, seal), budget)
 
@@ -73,11 +77,12 @@ final private[cleancut] class QueryRun(
 
   /**
    * Whether to write its end marker. If an earlier run has no end marker, that run may still plan
-   * an epoch, until this run has committed one. An entry of this run that is being written would
-   * come after its end marker.
+   * an epoch, until this run has committed one. An object of this run that is being written would
+   * come after its end marker, and so may one whose write has failed.
    */
   def mayRecordEnd: Boolean =
-    !hasEnded && entries.isIdle && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
+    !hasEnded && writer.isIdle && unwritten.isEmpty &&
+      (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
 
   /** Whether an action of its start has not begun yet. */
   def isToDo(name: String): Boolean = {
@@ -97,7 +102,10 @@ final private[cleancut] class QueryRun(
   def sealWritten(name: SealName): Unit = sealNames += name
 
   /** The seals of epochs that have cuts. */
-  def servedSeals: Set[SealName] = sealNames.filter(_.epoch <= ledger.lastCommitted)
+  def servedSeals: Set[SealName] = sealNames.filter(_.epoch <= committed)
+
+  /** The last epoch that is committed: the ledger can be one epoch ahead (see [[decide]]). */
+  def committed: Long = unwritten.fold(ledger.lastCommitted)(_.epoch - 1)
 
   /** The seals are deleted. */
   def forget(seals: Set[SealName]): Unit = sealNames --= seals
@@ -139,6 +147,19 @@ final private[cleancut] class QueryRun(
     begin()
     barrier.clear()
   }
+
+  /** Whether the next epoch may begin while the cut of this one is being written. */
+  def mayCommitLater(epoch: Long): Boolean =
+    pipelining.pipelines(epoch) && at(epoch).mayCommitLater && ledger.operation.isEmpty
+
+  /** The epoch will be committed with this cut, and the next epoch begins meanwhile. */
+  def decide(cut: Cut): Unit = {
+    unwritten = Some(cut)
+    advance(cut)
+  }
+
+  /** The cut of [[decide]] exists. */
+  def wroteCut(): Unit = unwritten = None
 
   /** An offline operation replaces the complete state in an epoch; see [[QueryLedger.replace]]. */
   def replace(epoch: Long, stores: Set[StoreId], sinks: SinkEpochs): Unit = {

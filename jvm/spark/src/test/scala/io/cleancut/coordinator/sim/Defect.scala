@@ -139,6 +139,26 @@ object Defect {
   /** A run records its end while its entry of the offset log is being written. */
   case object EndedBeforeEntry extends Defect("failed with")
 
+  /** The entry and the seal of the next epoch do not wait for the cut. */
+  case object CutUnawaited extends Defect("is planned after epoch", "is shown after epoch")
+
+  /** The entry of the next epoch does not wait for the cut. */
+  case object EntryBeforeCut extends Defect("is planned after epoch")
+
+  /** The sink shows an epoch before the cut of the one before exists. */
+  case object SealUnawaited extends Defect("is shown after epoch")
+
+  /** A run does not check ownership after a cut that is written while the next epoch runs. */
+  case object CutUnchecked
+      extends Defect("failed with", "was accepted after", "other rows", "committed by")
+
+  /** A run records its end while its cut is being written. */
+  case object EndedBeforeCut extends Defect("failed with", "committed by", "other rows")
+
+  /** Defects of cuts that are written while the next epoch runs. */
+  val ofPipelining: Set[Defect] =
+    Set(CutUnawaited, EntryBeforeCut, SealUnawaited, CutUnchecked, EndedBeforeCut)
+
   /** Defects of entries of the offset log that are written concurrently with their epochs. */
   val ofEntries: Set[Defect] = Set(EntryUnawaited, EndedBeforeEntry)
 
@@ -163,7 +183,8 @@ object Defect {
     Set[Defect](OperationForgets, OperationAsTasks, OperationsUnseen) ++ ofReferences
 
   /** Defects that show if two runs plan one epoch. */
-  val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly, AbsenceKept, EndedBeforeEntry)
+  val ofOffsets: Set[Defect] =
+    Set(Overwriting, EndedTooEarly, AbsenceKept, EndedBeforeEntry, EndedBeforeCut)
 
   /** Defects of reading ahead, which show if other runs continue meanwhile. */
   val ofReadAhead: Set[Defect] = Set(ListBeforeOwning, AbsenceKept, ReadForEarlierRun)
@@ -182,5 +203,5 @@ object Defect {
         ShortWindow,
         AllCounted
       ) ++ ofOperations ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce) ++
-      ofReadAhead ++ ofEntries
+      ofReadAhead ++ ofEntries ++ ofPipelining
 }

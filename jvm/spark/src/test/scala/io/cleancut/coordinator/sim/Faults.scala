@@ -24,6 +24,7 @@ object Fault {
   case object FrozenBeforeSeal
       extends Fault("driver frozen before its seal while another driver ran")
   case object ConcurrentEntry extends Fault("entry written concurrently with its epoch")
+  case object PipelinedCut extends Fault("next epoch begun before the cut")
   case object StoppedAfterPlan extends Fault("query stopped before the tasks of its epoch")
   case object StoppedAfterSeal extends Fault("query stopped between seal and sink")
   case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
@@ -91,6 +92,7 @@ object Fault {
     TaskAgain,
     FrozenBeforeSeal,
     ConcurrentEntry,
+    PipelinedCut,
     StoppedAfterPlan,
     StoppedAfterSeal,
     StoppedBeforeCommit,

@@ -138,6 +138,10 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     if (cuts.contains(epoch - 1)) violated(s"the commit had to run epoch $epoch of $run again")
     else happened(s"the commit runs epoch $epoch of $run")
 
+  /** Checks that the epoch before the one which a sealing sink shows is committed. */
+  def checkShown(epoch: Long): Unit =
+    if (epoch > last + 1) violated(s"epoch $epoch is shown after epoch $last")
+
   /** A user has received the creation of a savepoint. */
   def pinned(name: String): Unit = savepoints.get(name) match {
     case Some(cut) =>
@@ -162,8 +166,11 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       case SavepointName(savepoint) =>
         savepoints(savepoint) = whole(Cut.parse(savepoint, body))
       case OffsetsName(epoch) =>
+        val entry = new String(body, UTF_8)
+        if (epoch.toLong > last + 1 && operations.isEmpty && !OffsetEntry.isOfOperation(entry))
+          violated(s"epoch $epoch is planned after epoch $last")
         ends(epoch.toLong) = endIn(body)
-        planned(epoch.toLong, new String(body, UTF_8))
+        planned(epoch.toLong, entry)
       case OwnerName(generation) =>
         val owner = Owner.parse(body)
         if (generation.toLong == owner.generation) owners(owner.generation) = owner.runId

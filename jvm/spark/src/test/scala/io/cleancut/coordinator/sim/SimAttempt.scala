@@ -85,7 +85,7 @@ final class SimAttempt(
       channel.foreach(_.open(started.channels(task.channel)))
       val opened = task.stores.map(store => store -> open(store, started))
       val states = opened.map { case (store, open) =>
-        (store, open, executor.load(store, work.epoch, open.accepted))
+        (store, open, executor.load(work.runId, store, work.epoch, open.accepted))
       }
       val news = channel.fold {
         world.plan.rows.sorted(work.rowsOf(world.plan, task.partition))

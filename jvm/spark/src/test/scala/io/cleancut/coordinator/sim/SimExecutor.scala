@@ -33,12 +33,12 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   }
 
   /** The rows of a store at a version, from memory or from the frames of the cut. */
-  def load(store: StoreId, version: Long, id: Option[String]): Vector[Int] =
+  def load(runId: String, store: StoreId, version: Long, id: Option[String]): Vector[Int] =
     (version, id) match {
       case (0L, _)      => Vector.empty
       case (_, Some(v)) =>
         val key = (store, StateVersion(version, v))
-        states.getOrElseUpdate(key, fromCut(store, version, v)).rows
+        states.getOrElseUpdate(key, fromCut(runId, store, version, v)).rows
       case (_, None) if version <= plan.levelZeroEpochs =>
         plan.rowsOf(store.partition, 0, world.invariants.end(version - 1))
       case (_, None) => throw new AttemptLost(s"no version $version of $store")
@@ -162,13 +162,22 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
       case other => throw new AttemptLost(s"${place.segment}: $other")
     }
 
-  private def fromCut(store: StoreId, version: Long, id: String): Held = {
-    val part = archive.cuts.read(version - 1).flatMap(_.of(store)).getOrElse {
+  private def fromCut(runId: String, store: StoreId, version: Long, id: String): Held = {
+    val stored = archive.cuts.read(version - 1).flatMap(_.of(store))
+    val part = stored.orElse(beingWritten(runId, store, version)).getOrElse {
       throw new AttemptLost(s"no cut has version $version of $store")
     }
     if (part.version.id != id) throw new AttemptLost(s"${part.version} instead of $id")
     held(part)
   }
+
+  /** The frames of a version in a cut that does not exist yet. */
+  private def beingWritten(runId: String, store: StoreId, version: Long): Option[StoreCut] =
+    driver
+      .ask(runId, "chain")(AcceptedResponses.right[Refusal, Option[StoreCut]])(
+        _.chain(runId, store, version)
+      )
+      .getOrElse(None)
 
   private def held(part: StoreCut): Held = {
     val frames = part.frames.toVector.map { case (_, _, place) => read(place) }

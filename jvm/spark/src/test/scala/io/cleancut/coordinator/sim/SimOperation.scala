@@ -52,10 +52,11 @@ final class SimOperation(
   private val offsets = process.files("offsets")
   private val gate = new GateOfNoQuery {
     override def checkOwner(): Unit = process.call(runId, "check")(_.checkOwner(runId))
-    override def commit(epoch: Long, entry: String): String = {
+    override def commit(epoch: Long, entry: String)(written: String => Unit): String = {
       var counted = ""
       process.call(runId, "commit")(cuts => counted = cuts.commit(runId, epoch, entry, None))
       if (faults.strikes(Fault.StoppedAfterCut, PerOperation)) throw new Unreachable("stopped")
+      written(counted)
       counted
     }
   }
@@ -260,7 +261,7 @@ final class SimOperation(
   ): String = {
     if (faults.strikes(Fault.AttemptFailed)) throw new AttemptLost("the task's code failed")
     val read = cut.of(store).map(_.version.id)
-    val rows = executor.load(store, cut.epoch + 1, read)
+    val rows = executor.load(runId, store, cut.epoch + 1, read)
     val version = StateVersion(epoch + 1, StateVersion.newId(process.clock))
     val base = SimFrame(FrameName(store, version, FrameKind.Base), None, writer, rows)
     executor.deliver(runId, attempt, deltaOf(base).toSeq :+ base)

@@ -64,7 +64,11 @@ final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boole
  * @param keepsRows
  *   whether the sink keeps the rows of the batch
  */
-final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
+final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean) {
+
+  /** Whether the sink shows no row of an epoch before its seal. */
+  def isSealing: Boolean = SinkKind.keeping(sink)
+}
 
 /**
  * The query of one run of the simulation.

@@ -72,7 +72,7 @@ final class SimProcess(
       CutParts.read,
       write => {
         // It often ends after everything that does not wait for it.
-        baton.spawn(s"entry of $name", this, Baton.Slow)(write.run())
+        baton.spawn(s"writer of $name", this, Baton.Slow)(world.writing(write))
         ()
       },
       done => baton.yieldUntil(done.isDone),
@@ -166,6 +166,9 @@ final class SimProcess(
       }
       unknownEntry = done
       CompletableFuture.completedFuture(())
+    } else if (world.defect == Defect.EntryBeforeCut) {
+      write
+      CompletableFuture.completedFuture(())
     } else {
       val done = cuts.plan(runId, epoch)(write)
       if (!done.isDone) faults.count(Fault.ConcurrentEntry)
@@ -178,6 +181,11 @@ final class SimProcess(
       try cuts.endRun(runId)
       catch { case NonFatal(_) => () }
     }
+  }
+
+  /** Writes the end marker of a run whose last cut is being written. */
+  def endAnyway(runId: String): Unit = cuts.status.run.filter(_.runId == runId).foreach { run =>
+    archive.owners.end(run.generation)
   }
 
   /** A log of Spark as this process reads and writes it. */

@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Quer
 
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.QueryCoordinator
-import io.cleancut.coordinator.state.Begun
+import io.cleancut.coordinator.state.{Begun, Pipelining}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.CleancutException
 import io.cleancut.format.cut.Cut
@@ -65,11 +65,15 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     override def checkOwner(): Unit = process.call(runId, "check")(_.checkOwner(runId))
     override def plan(epoch: Long)(write: => Unit): CompletableFuture[Unit] =
       process.writeEntry(runId, epoch)(write)
-    override def commit(epoch: Long, entry: String): String = {
-      val counted = call("commit")(_.commit(runId, epoch, entry, tasks)).get
-      if (faults.strikes(Fault.StoppedAfterCut, PerEpoch)) throw new Unreachable("stopped")
-      counted
-    }
+    override def commit(epoch: Long, entry: String)(written: String => Unit): String =
+      call("commit") { cuts =>
+        if (isPipelined) cuts.pipeline(runId, Pipelining.at(epoch))
+        cuts.enqueue(runId, epoch, entry, tasks) { counted =>
+          if (faults.strikes(Fault.StoppedAfterCut, PerEpoch)) throw new Unreachable("stopped")
+          written(counted)
+          committed(epoch)
+        }
+      }.get
   }
   private val start = new StartOfRun(
     gate,
@@ -91,6 +95,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   // The last planned epoch in the log that has no commit.
   private var isPlanned = Option.empty[Long]
   private val drawn = plan.newRun(world.random)
+  private val isPipelined = world.isPipelined()
   private var work: EpochWork = _
   private var ids = Map.empty[StoreId, String]
 
@@ -124,12 +129,14 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private def runEpochs(): Unit =
     try {
       var epoch = firstEpoch()
-      invariants.happened(s"$runId begins with epoch $epoch: $drawn")
+      invariants.happened(s"$runId begins with epoch $epoch: $drawn, pipelined: $isPipelined")
       while (epoch < target && !isToPause) {
         runEpoch(epoch)
         if (world.pauses()) stopsBetween()
         epoch += 1
       }
+      // Spark does so if no source has new rows.
+      process.call(runId, "idle")(_.awaitWrites(runId))
     } catch {
       case NonFatal(e) =>
         failure = Some(e)
@@ -200,9 +207,12 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     if (drawn.sink == SinkKind.Staging) runStaging(job, work)
     else if (runActions(job, work)) {
       val emitted = plan.rowsOf(work.rows._1, work.rows._2) ++ job.emitted
+      if (drawn.isSealing) invariants.checkShown(work.epoch)
       if (!world.sink.write(work.epoch, emitted)) {
         invariants.violated(s"the sink got other rows of epoch ${work.epoch}: $emitted")
       }
+      if (world.defect == Defect.SealUnawaited && drawn.isSealing)
+        process.call(runId, "seal")(_.seal(runId, work.epoch))
     } else {
       faults.count(Fault.SkippedSink)
       if (world.isLeftover(work.epoch)) faults.count(Fault.SkippedLeftover)
@@ -227,6 +237,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
     if (faults.strikes(Fault.StoppedAfterSeal, 3 * PerEpoch)) throw new Unreachable("stopped")
     val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
+    invariants.checkShown(work.epoch)
     if (!world.sink.show(work.epoch, shown)) {
       invariants.violated(s"the sink was to show other rows of epoch ${work.epoch}: $shown")
     }
@@ -265,7 +276,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     process.call(runId, "hold")(_.hold(runId, work.epoch))
     job.runAll()
     faults.count(Fault.Seal)
-    if (world.defect != Defect.NeverSealed) {
+    if (world.defect != Defect.NeverSealed && world.defect != Defect.SealUnawaited) {
       process.call(runId, "seal")(_.seal(runId, work.epoch))
     }
   }
@@ -296,14 +307,22 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     try {
       if (isThere) throw new FileAlreadyExistsException(path.toString)
       write(commits, path, entry)
-      val before = invariants.adopted
-      invariants.committed(runId, epoch)
-      if (invariants.adopted > before) faults.count(Fault.Adopted)
+      if (invariants.last < epoch) {
+        faults.count(Fault.PipelinedCut)
+        if (world.defect == Defect.EndedBeforeCut) process.endAnyway(runId)
+      }
     } catch {
       case NonFatal(e) if e.isInstanceOf[FileAlreadyExistsException] || !isExpected(e) =>
         invariants.violated(s"$runId could not commit epoch $epoch: ${trace(e)}")
         throw e
     }
+  }
+
+  /** The epoch has a cut, and on a file system an entry of the commit log. */
+  private def committed(epoch: Long): Unit = {
+    val before = invariants.adopted
+    invariants.committed(runId, epoch)
+    if (invariants.adopted > before) faults.count(Fault.Adopted)
   }
 
   /** The plan for the commit. Without it, frames that a sink has lost are not written again. */

@@ -341,7 +341,7 @@ private object Simulation {
   /** The gate of a reader, which commits nothing. */
   private object NoGate extends GateOfNoQuery {
     override def checkOwner(): Unit = ()
-    override def commit(epoch: Long, entry: String): String =
+    override def commit(epoch: Long, entry: String)(written: String => Unit): String =
       throw new UnsupportedOperationException
   }
 

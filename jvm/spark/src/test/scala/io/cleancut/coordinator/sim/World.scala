@@ -126,6 +126,22 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   /** Whether a query must end after the cut that it has just made. */
   var pauses: () => Boolean = () => false
 
+  private val ofPipelining = randomOf(seed, "pipelining")
+  private val hasPipelining = Defect.ofPipelining(defect) ||
+    defect == Defect.None && ofPipelining.nextBoolean()
+
+  /** Whether a run begins epochs before the cuts of the epochs before them exist. */
+  def isPipelined(): Boolean = hasPipelining && ofPipelining.nextInt(RunsOnePlain) > 0
+
+  private val isWriter = ThreadLocal.withInitial(() => false)
+
+  /** Writes an object concurrently with an epoch in this thread. */
+  def writing(write: Runnable): Unit = {
+    isWriter.set(true)
+    try write.run()
+    finally isWriter.set(false)
+  }
+
   private[sim] val isSweep = ThreadLocal.withInitial(() => false)
 
   /** Runs a garbage collection in this thread. */
@@ -231,15 +247,17 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     defect match {
       case Defect.EarlyPage  => new EarlyPuts(cuts, CutLayout.Pages, laterOf(process))
       case Defect.EarlyMerge => new EarlyPuts(cuts, CutLayout.Segments, laterOf(process))
-      case _                 => withDefect(cuts)
+      case _                 => withDefect(cuts, process)
     }
   }
 
-  private def withDefect(frozen: ObjectStore): ObjectStore =
+  private def withDefect(frozen: ObjectStore, process: String): ObjectStore =
     defect match {
       case Defect.Blind               => new StaleOwnerStore(frozen, () => true)
       case Defect.NoClaim             => new WithoutClaims(frozen)
       case Defect.CollectedWhenFenced => new StaleOwnerStore(frozen, () => isSweep.get)
+      case Defect.CutUnchecked        => new StaleOwnerStore(frozen, () => isWriter.get)
+      case Defect.CutUnawaited        => new EarlyCuts(frozen, laterOf(process))
       case Defect.ReferredUnseen      => new WithoutReferred(frozen)
       case _                          => frozen
     }
@@ -397,6 +415,20 @@ final private class EarlyPuts(under: ObjectStore, directory: String, later: (() 
   }
 }
 
+/** An object store that returns before a cut is written. */
+final private class EarlyCuts(under: ObjectStore, later: (() => Unit) => Unit)
+    extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    if (!key.name.endsWith(".cut")) super.create(key, body, token)
+    else {
+      later { () =>
+        super.create(key, body, token)
+        ()
+      }
+      CreateResult.Created
+    }
+}
+
 /** An object store that overwrites entries of the offset log. */
 final private class Overwriting(under: ObjectStore) extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
@@ -414,6 +446,9 @@ private[sim] object World {
     Seeded.random(seed + (purpose.hashCode.toLong << 32))
 
   val DiskEvery = 4
+
+  /** One start of this many waits for its cuts, in a run with pipelining. */
+  val RunsOnePlain = 4
 
   /** One run of this many has operations that refer to old cuts. */
   val ReferencesEvery = 4

@@ -19,7 +19,8 @@ import io.cleancut.cutstore.CutArchive
 
 /**
  * Spark's commit log of a query whose epochs are committed by cuts: an entry exists if and only if
- * its cut exists, because the cut contains it. Entries before the first cut are separate files.
+ * its cut exists or is being written, because the cut contains it. Entries before the first cut are
+ * separate files.
  *
  * Deleting an entry of a cut has no effect: the coordinator decides how long cuts are retained, by
  * the same number of epochs as Spark.
@@ -55,7 +56,7 @@ final class CommitsView(
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
         if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
-        latest = Some(epoch -> committer.commit(epoch, entry))
+        latest = Some(epoch -> committer.commit(epoch, entry)(_ => ()))
         hasCommitted = true
         committed()
         committer.pause()

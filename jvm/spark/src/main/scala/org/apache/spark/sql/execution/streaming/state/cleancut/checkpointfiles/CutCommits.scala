@@ -34,7 +34,7 @@ final class CutCommits(
     case Some(epoch) =>
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
-        entries.write(epoch, committer.commit(epoch, entry))
+        committer.commit(epoch, entry)(entries.write(epoch, _))
         committer.pause()
       })
   }

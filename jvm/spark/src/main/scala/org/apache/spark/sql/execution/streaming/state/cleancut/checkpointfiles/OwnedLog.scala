@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
+import java.io.{ByteArrayOutputStream, FilterOutputStream, OutputStream}
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.atomic.AtomicBoolean
 
@@ -32,7 +33,7 @@ import io.cleancut.error.Errors
  * @param starts
  *   epoch starts of the run, if epochs begin with an entry of this log
  * @param plan
- *   writes the entry of an epoch, possibly on another thread
+ *   writes an entry, possibly on another thread; without a number for other files of the log
  */
 final class OwnedLog(
     directory: Path,
@@ -40,12 +41,14 @@ final class OwnedLog(
     checkOwner: () => Unit,
     start: () => Unit,
     starts: () => Option[EpochStarts] = () => None,
-    plan: (Long, () => Unit) => CompletableFuture[Unit] = OwnedLog.Now
+    plan: (Option[Long], () => Unit) => CompletableFuture[Unit] = (_, write) => OwnedLog.now(write)
 ) extends DelegatedFiles(files) {
+  import OwnedLog._
+
   private val isOfOffsets = directory.getName == CheckpointLogs.Offsets
   // Guarded by this.
   private var last = Option.empty[Long]
-  @volatile private var pending = Option.empty[(Path, CompletableFuture[Unit])]
+  @volatile private var pending = Option.empty[Pending]
 
   override def createAtomic(
       path: Path,
@@ -54,12 +57,13 @@ final class OwnedLog(
     val turn = new Turn(starts())
     try {
       val entry = owned(path)(files.createAtomic(path, overwriteIfPossible))
-      new CheckpointFileManager.CancellableFSDataOutputStream(entry) {
-        override def close(): Unit = CheckpointLogs.entryOf(directory, path) match {
-          case None         => finish(None)
-          case Some(number) =>
-            pending = Some(path -> plan(number, () => finish(Some(number))))
-            known(number)
+      val copy = new ByteArrayOutputStream
+      new CheckpointFileManager.CancellableFSDataOutputStream(new CopiedOutput(entry, copy)) {
+        override def close(): Unit = {
+          val number = CheckpointLogs.entryOf(directory, path)
+          val done = plan(number, () => finish(number))
+          pending = Some(Pending(path, copy.toByteArray, done))
+          number.foreach(known)
         }
 
         private def finish(number: Option[Long]): Unit =
@@ -88,19 +92,21 @@ final class OwnedLog(
       if (isOver.compareAndSet(false, true)) starts.foreach(_.end(epoch))
   }
 
-  override def open(path: Path): FSDataInputStream = {
-    awaitWritten(path)
-    super.open(path)
+  override def open(path: Path): FSDataInputStream = beingWritten(path) match {
+    case Some(entry) => new FSDataInputStream(new BytesInput(entry.bytes))
+    case None        => super.open(path)
   }
 
-  // The write's failure ends the epoch.
-  private def awaitWritten(path: Path): Unit =
-    pending.filter(_._1 == path).foreach(_._2.handle[Unit]((_, _) => ()).get())
+  /**
+   * The entry, if it is being written. Spark reads entries of sources while it plans their epoch;
+   * if the write fails, the epoch fails too.
+   */
+  private def beingWritten(path: Path): Option[Pending] =
+    pending.filter(entry => entry.path == path && !entry.done.isDone)
 
   override def exists(path: Path): Boolean = {
     if (path == directory) start()
-    awaitWritten(path)
-    val exists = super.exists(path)
+    val exists = beingWritten(path).isDefined || super.exists(path)
     // Spark checks for an entry before it writes it, and stops without a reason if it exists.
     if (exists && isUnknown(path)) {
       checkOwner()
@@ -141,8 +147,25 @@ final class OwnedLog(
 
 private object OwnedLog {
 
+  /** An entry that may be in the process of being written. */
+  final private case class Pending(path: Path, bytes: Array[Byte], done: CompletableFuture[Unit])
+
+  /** Copies what it writes. */
+  final private class CopiedOutput(under: OutputStream, copy: OutputStream)
+      extends FilterOutputStream(under) {
+    override def write(byte: Int): Unit = {
+      out.write(byte)
+      copy.write(byte)
+    }
+
+    override def write(bytes: Array[Byte], from: Int, length: Int): Unit = {
+      out.write(bytes, from, length)
+      copy.write(bytes, from, length)
+    }
+  }
+
   /** Writes on the calling thread. */
-  val Now: (Long, () => Unit) => CompletableFuture[Unit] = { (_, write) =>
+  def now(write: () => Unit): CompletableFuture[Unit] = {
     write()
     CompletableFuture.completedFuture(())
   }

@@ -53,7 +53,7 @@ final class StartOfRun(
       () => committer.checkOwner(),
       () => run(),
       () => committer.starts,
-      (epoch, write) => committer.plan(epoch)(write())
+      (entry, write) => entry.fold(OwnedLog.now(write))(epoch => committer.plan(epoch)(write()))
     )
 
   /** Wraps the commit log on a Hadoop file system, whose entries are written after cuts. */
@@ -68,6 +68,12 @@ final class StartOfRun(
       run()
       committer.atStart(directory.toString)(SourceFence.write(_, directory))
     }
-    new OwnedLog(directory, log, () => committer.checkOwner(), () => start())
+    new OwnedLog(
+      directory,
+      log,
+      () => committer.checkOwner(),
+      () => start(),
+      plan = (_, write) => committer.record(write())
+    )
   }
 }

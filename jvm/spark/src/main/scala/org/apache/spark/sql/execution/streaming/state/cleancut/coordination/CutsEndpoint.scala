@@ -51,7 +51,7 @@ final private class CutsEndpoint(
     (coordinatorFor(message), message) match {
       case (Left(answer), _)               => reply(context)(answer)
       case (Right(cuts), that: RunMessage) =>
-        val ready = cuts.ready(that.runId, that.opens)
+        val ready = cuts.ready(that.runId, that.opens, that.writes)
         if (ready.isDone && !ready.isCompletedExceptionally) answer(message, cuts, reply(context))
         else answerAfter(ready, that, cuts, context)
       case (Right(cuts), _) => answer(message, cuts, reply(context))

@@ -26,6 +26,9 @@ sealed private[cleancut] trait RunMessage extends CutsMessage {
 
   /** The epoch in which the task opens a store or shuffle input. */
   def opens: Option[Long] = None
+
+  /** Whether the task is about to write frames. */
+  def writes: Boolean = false
 }
 
 /** A task attempt begins. Answered by [[StartReply]]. */
@@ -67,7 +70,9 @@ final private[cleancut] case class Announce(
 ) extends RunMessage
 
 /** Requests the identity for writing segments. Answered by [[WriterReply]]. */
-final private[cleancut] case class Writer(location: String, runId: String) extends RunMessage
+final private[cleancut] case class Writer(location: String, runId: String) extends RunMessage {
+  override def writes: Boolean = true
+}
 
 /** A task attempt has read a shuffle input to its end. Answered by [[Noted]]. */
 final private[cleancut] case class Arrived(

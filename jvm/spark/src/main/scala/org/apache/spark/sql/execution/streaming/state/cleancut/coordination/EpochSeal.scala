@@ -45,17 +45,30 @@ object EpochSeal {
   /** The first half of [[run]]: runs the tasks and persists the rows without sealing. */
   def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
     val rows = keepable(batch)
-    hold(batch, epoch)
+    declare(batch, epoch)
     rows.persist()
     // Spark persists complete rows, even if a count reads none of their columns.
-    persisted(rows)(rows.count())
+    persisted(rows) {
+      rows.count()
+      awaitWrites(batch, epoch)
+    }
   }
 
   /**
    * Declares that the epoch will be sealed, so that its tasks need not wait for the object store.
+   * The sink may stage rows in these tasks, so the epoch before is committed when it returns.
    */
-  def hold(batch: Dataset[_], epoch: Long): Unit =
+  def hold(batch: Dataset[_], epoch: Long): Unit = {
+    declare(batch, epoch)
+    awaitWrites(batch, epoch)
+  }
+
+  private def declare(batch: Dataset[_], epoch: Long): Unit =
     of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
+
+  /** Returns when the epoch before is committed, and the entry of this one exists. */
+  private def awaitWrites(batch: Dataset[_], epoch: Long): Unit =
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.awaitWrites(runId) }
 
   /** The rows, which stay persisted unless the step fails. */
   private def persisted[A](rows: Dataset[A])(step: => Any): Dataset[A] = {

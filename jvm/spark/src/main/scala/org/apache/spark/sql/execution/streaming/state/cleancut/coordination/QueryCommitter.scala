@@ -42,13 +42,23 @@ trait QueryCommitter {
     CompletableFuture.completedFuture(())
   }
 
+  /** Writes an entry of a source's log, possibly on another thread; as [[plan]]. */
+  def record(write: => Unit): CompletableFuture[Unit] = {
+    write
+    CompletableFuture.completedFuture(())
+  }
+
   /**
+   * Commits an epoch, possibly while the next one runs.
+   *
    * @param entry
    *   Spark's entry of the commit log
+   * @param written
+   *   called with the entry that counts when the epoch is committed
    * @return
    *   the entry that counts
    */
-  def commit(epoch: Long, entry: String): String
+  def commit(epoch: Long, entry: String)(written: String => Unit): String
 
   /** Called when the entry of [[commit]] exists. Returns when the next epoch may begin. */
   def pause(): Unit = ()

@@ -53,11 +53,17 @@ final class SparkCommitter(location: String, archive: CutArchive, logs: SparkLog
       case None                => super.plan(epoch)(write)
     }
 
-  override def commit(epoch: Long, entry: String): String = {
+  override def record(write: => Unit): CompletableFuture[Unit] =
+    run.flatMap(runId => DriverCuts.of(location, runId).map(runId -> _)) match {
+      case Some((runId, cuts)) => cuts.record(runId)(write)
+      case None                => super.record(write)
+    }
+
+  override def commit(epoch: Long, entry: String)(written: String => Unit): String = {
     if (run.isEmpty) run = SparkCommitter.runOfThread()
     val committed =
       for (runId <- run; cuts <- coordinator(runId))
-        yield cuts.commit(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))
+        yield cuts.enqueue(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))(written)
     committed.getOrElse {
       throw Errors.coordinatorUnreachable(location, s"epoch $epoch", "this is no query's driver")
     }

@@ -269,8 +269,9 @@ abstract class FileCheckpointContract
     override def begin(): Option[Begun] = None
     override def atStart(name: String)(act: Begun => Unit): Unit = ()
     override def checkOwner(): Unit = ()
-    override def commit(epoch: Long, entry: String): String = {
+    override def commit(epoch: Long, entry: String)(written: String => Unit): String = {
       act(epoch)
+      written(entry)
       entry
     }
   }

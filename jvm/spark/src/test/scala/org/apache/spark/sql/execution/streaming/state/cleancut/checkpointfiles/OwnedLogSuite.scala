@@ -37,7 +37,7 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
     override def checkOwner(): Unit =
       if (hasOwner) throw Errors.fenced("there", 1L, "run r2 on host")
-    override def commit(epoch: Long, entry: String): String = entry
+    override def commit(epoch: Long, entry: String)(written: String => Unit): String = entry
   }
 
   override protected def beforeEach(): Unit = {
@@ -122,7 +122,7 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(listed(log()).contains("0") && read(0) == "of the run before")
   }
 
-  test("a read of an entry waits for its write, and so does a check whether it exists") {
+  test("an entry exists for its run, and is read, while it is being written") {
     hasOwner = false
     val mayWrite = new CountDownLatch(1)
     val writer = Executors.newSingleThreadExecutor()
@@ -142,13 +142,14 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
       val current = new StartOfRun(gate, directory, files, _ => (), Clock.System).ofOffsets(files)
       assert(listed(current).isEmpty)
       write(current, 0, "own")
+      def text = Using.resource(current.open(entry(0)))(in => new String(in.readAllBytes(), UTF_8))
       assert(!files.exists(entry(0)))
+      assert(current.exists(entry(0)) && text == "own")
       mayWrite.countDown()
-      assert(current.exists(entry(0)) && read(0) == "own")
       write(current, 1, "next")
-      Using.resource(current.open(entry(1)))(in =>
-        assert(new String(in.readAllBytes(), UTF_8) == "next")
-      )
+      writer.shutdown()
+      assert(writer.awaitTermination(Patience.Seconds, TimeUnit.SECONDS))
+      assert(current.exists(entry(0)) && text == "own" && read(1) == "next")
     } finally writer.shutdown()
   }
 

@@ -17,17 +17,23 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.streaming.StateOperatorProgress
 
 import io.cleancut.base.StoreId
+import io.cleancut.coordinator.QueryCoordinator
 import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.format.cut.{ChannelCourse, ChannelReport}
 
 /**
  * Represents all captured inputs of a plan towards Spark: requests another epoch while there are
- * in-flight rows, and reports them as the last entry of `stateOperators`. Only a stateful operator
- * can do this, so it is one, with a separate ID and without a store. Rows pass through it
- * unchanged.
+ * in-flight rows, and reports them as the last entry of `stateOperators`. If the cut of its epoch
+ * may be written while the next epoch runs, it waits for the cut before the query is idle. Only a
+ * stateful operator can do this, so it is one, with a separate ID and without a store. Rows pass
+ * through it unchanged.
+ *
+ * @param isPipelined
+ *   whether the cut of its epoch may be written while the next epoch runs
  */
 case class ChannelProgressExec(
     stateInfo: Option[StatefulOperatorStateInfo],
+    isPipelined: Boolean,
     child: SparkPlan
 ) extends UnaryExecNode
     with WithoutStores {
@@ -48,14 +54,27 @@ case class ChannelProgressExec(
       stateSchemaVersion: Int
   ): List[StateSchemaValidationResult] = Nil
 
-  override def shouldRunAnotherBatch(newInputWatermark: Long): Boolean =
-    status.exists(_.channels.exists(_.deferred.rows > 0))
+  /** Spark calls it at each trigger, before it decides whether there is an epoch. */
+  override def shouldRunAnotherBatch(newInputWatermark: Long): Boolean = {
+    val hasRows = status.exists(_.channels.exists(_.deferred.rows > 0))
+    if (isPipelined) cuts.foreach(awaitCut(_, isIdle = !hasRows))
+    hasRows
+  }
+
+  /**
+   * A query that is idle, or about to end, has committed its last epoch, or reports the failure.
+   */
+  private def awaitCut(cuts: QueryCoordinator, isIdle: Boolean): Unit = {
+    val runId = getStateInfo.queryRunId.toString
+    cuts.checkWrites(runId)
+    if (isIdle && !PipelinedCuts.hasNewInput(runId)) cuts.awaitWrites(runId)
+  }
+
+  private def cuts: Option[QueryCoordinator] =
+    DriverCuts.of(StoreFiles.checkpointOf(getStateInfo.checkpointLocation).toString)
 
   /** The status after the last cut, which belongs to this plan once it has run. */
-  private def status: Option[CutsStatus] = {
-    val checkpoint = StoreFiles.checkpointOf(getStateInfo.checkpointLocation).toString
-    DriverCuts.of(checkpoint).map(_.status)
-  }
+  private def status: Option[CutsStatus] = cuts.map(_.status)
 
   override def getProgress(): StateOperatorProgress = {
     val known = status

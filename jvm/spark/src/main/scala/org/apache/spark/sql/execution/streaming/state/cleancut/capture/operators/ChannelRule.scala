@@ -40,6 +40,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.conf.{CaptureMode, Settings}
 import io.cleancut.coordinator.QueryCoordinator
+import io.cleancut.coordinator.state.Pipelining
 
 /**
  * Adds a [[ChannelExec]] above each exchange that a stateful operator requires, if rows may stay in
@@ -84,16 +85,25 @@ final private class ChannelPlan(
   private val conf = operators.head.conf
   private val runId = info.queryRunId.toString
   private val trigger = RunningQueries.byRun(runId).map(_.trigger)
+  private val configured = Settings.from(new StateStoreConf(conf).sqlConfs)
+  private val unpipelined = PipelinedCuts.refusal(runId, configured, conf)
   private val settings = {
-    val configured = Settings.from(new StateStoreConf(conf).sqlConfs).channels
     // Spark checks for new input only at the next trigger.
     val intervalMs = trigger.collect { case ProcessingTimeTrigger(ms) => ms }.getOrElse(0L)
-    configured.copy(drainMs = Option.when(hasNoInput)(intervalMs))
+    configured.channels.copy(drainMs = Option.when(hasNoInput)(intervalMs))
   }
   private val inFlight = cuts.inFlight(runId).getOrElse(Nil).map(_.store)
   private val isDecided = cuts.isDecidedBefore(runId, info.storeVersion)
 
-  def result: SparkPlan =
+  def result: SparkPlan = {
+    val done = withProgress(withChannels)
+    val isWaiting = done.exists(_.isInstanceOf[ChannelProgressExec])
+    val why = unpipelined.orElse(Option.unless(isWaiting)("no stateful operator has an exchange"))
+    cuts.pipeline(runId, why.fold(Pipelining.at(info.storeVersion))(Pipelining.off))
+    done
+  }
+
+  private def withChannels: SparkPlan =
     if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isDecided) atWatermark(plan)
     else {
       val decided = operators.map(operator => operator -> captured(operator))
@@ -103,7 +113,7 @@ final private class ChannelPlan(
       } yield info.operatorId -> why
       cuts.alignedBecause(runId, refused.toMap)
       val channels = decided.flatMap { case (_, (_, inputs)) => inputs }
-      withProgress(atWatermark(channels.foldLeft(plan)(insert)))
+      atWatermark(channels.foldLeft(plan)(insert))
     }
 
   /**
@@ -154,17 +164,26 @@ final private class ChannelPlan(
 
   /**
    * Inserted below the capture operator that Spark visits last, so that entries before it keep
-   * their positions.
+   * their positions. In a plan without capture operators it is inserted at the same place, if the
+   * query does not wait for its cuts.
    */
-  private def withProgress(plan: SparkPlan): SparkPlan =
-    plan.collect { case channel: ChannelExec => channel }.lastOption.fold(plan) { last =>
-      val progressInfo =
-        info.copy(operatorId = ChannelProgressExec.OperatorId, stateStoreCkptIds = None)
-      plan.transformUp {
-        case channel: ChannelExec if channel eq last =>
-          channel.copy(child = ChannelProgressExec(Some(progressInfo), channel.child))
-      }
+  private def withProgress(plan: SparkPlan): SparkPlan = {
+    val progressInfo =
+      info.copy(operatorId = ChannelProgressExec.OperatorId, stateStoreCkptIds = None)
+    def progress(child: SparkPlan) =
+      ChannelProgressExec(Some(progressInfo), isPipelined = unpipelined.isEmpty, child)
+    plan.collect { case channel: ChannelExec => channel }.lastOption match {
+      case Some(last) =>
+        plan.transformUp {
+          case channel: ChannelExec if channel eq last =>
+            channel.copy(child = progress(channel.child))
+        }
+      case None if unpipelined.isEmpty =>
+        val last = operators.last.collectFirst { case exchange: ShuffleExchangeLike => exchange }
+        plan.transformUp { case node if last.exists(_ eq node) => progress(node) }
+      case None => plan
     }
+  }
 
   /**
    * The reason why an operator is aligned in this epoch, if any, and its captured inputs. An

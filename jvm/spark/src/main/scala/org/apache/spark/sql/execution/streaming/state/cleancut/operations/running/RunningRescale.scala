@@ -46,7 +46,7 @@ final class RunningRescale private (
     .copy(fileSink = fileSink, runId = Some(query.runId))
 
   private def run(timeoutMs: Long): OfflinePlan =
-    EpochBoundary.within(query, () => cuts.status.committed, timeoutMs, clock)(runAt) match {
+    EpochBoundary.within(query, () => committed(), timeoutMs, clock)(runAt) match {
       case Some(Right(plan)) => plan
       case Some(Left(error)) =>
         // It waits for the query's thread, which waits for the lock at the boundary.
@@ -58,6 +58,12 @@ final class RunningRescale private (
           else "the query has ended"
         throw Errors.operationRefused(Name, location, reason)
     }
+
+  /** The last committed epoch, once the cut that is being written exists. */
+  private def committed(): Option[Long] = {
+    cuts.awaitWrites(query.runId.toString)
+    cuts.status.committed
+  }
 
   private def runAt(boundary: EpochBoundary): Either[CleancutException, OfflinePlan] = {
     val offsets = new Path(location, CheckpointLogs.Offsets)
