@@ -8,17 +8,17 @@ import io.cleancut.testkit.FaultProxy
 
 /**
  * The same queries with their checkpoint on the same S3 server, with a configured latency: on
- * Spark's RocksDB provider through S3A (`rocksdb`), on Cleancut (`cleancut`), and on Cleancut with
- * a sealing sink (`sealing`). Prints Markdown: the figures of each epoch, and the medians side by
- * side.
+ * Spark's RocksDB provider through S3A (`rocksdb`), on Cleancut (`cleancut`), on Cleancut with a
+ * sealing sink (`sealing`), and with pipelined cuts too (`pipelined`). Prints Markdown: the figures
+ * of each epoch, and the medians side by side.
  *
- * Options, all with defaults: `store=rocksdb,cleancut,sealing`, `query=aggregation,join,ten`,
- * `partitions=50,200` (`ten` always has 10), `delay=50` (additional milliseconds per request),
- * `slots=32` (concurrent tasks), `warmups=2` and `epochs=5` (measured epochs). With
- * `restarts=1000000` it measures the first epoch after a restart of an aggregation over this number
- * of keys, and the longest serial chain of requests; `partitions=4` and
- * `store=rocksdb,cleancut,eager`. `trace=true` also prints each request with its begin and end in
- * milliseconds, and marks those of the chain.
+ * Options, all with defaults: `store=rocksdb,cleancut,sealing,pipelined`,
+ * `query=aggregation,join,ten`, `partitions=50,200` (`ten` always has 10), `delay=50` (additional
+ * milliseconds per request; `delay=0,50` measures both), `slots=32` (concurrent tasks), `warmups=2`
+ * and `epochs=5` (measured epochs). With `restarts=1000000` it measures the first epoch after a
+ * restart of an aggregation over this number of keys, and the longest serial chain of requests;
+ * `partitions=4` and `store=rocksdb,cleancut,eager`. `trace=true` also prints each request with its
+ * begin and end in milliseconds, and marks those of the chain.
  */
 object CheckpointBench {
   private val Rows = 1000
@@ -70,7 +70,7 @@ object CheckpointBench {
       slots = number("slots", 32),
       warmUps = number("warmups", 2),
       epochs = number("epochs", 5),
-      delayMs = number("delay", 50)
+      delayMs = 0
     )
     require(size.warmUps > 0, "the first epoch has none before it to count from: warmups=1")
     val server = VersityServer.start()
@@ -81,19 +81,21 @@ object CheckpointBench {
         val runs = chosen("store", Restarted)(_.name).map { one =>
           val keys = number("restarts", 0)
           val partitions = number("partitions", 4)
-          one -> new RestartRun(proxy, one, keys, partitions, size.delayMs)
+          one -> new RestartRun(proxy, one, keys, partitions, number("delay", 50))
         }
-        println(s"\n### Restart of ${number("restarts", 0)} keys, ${size.delayMs} ms per request\n")
+        val delayMs = number("delay", 50)
+        println(s"\n### Restart of ${number("restarts", 0)} keys, $delayMs ms per request\n")
         restarts(runs, isTraced)
       } else
         for {
           query <- chosen("query", queries)(_.name)
           partitions <- if (query.name == "ten") Seq("10") else list("partitions", "50,200")
+          delayMs <- list("delay", "50")
         } compare(
           proxy,
           query,
           chosen("store", Subject.All)(_.name),
-          size.copy(partitions = partitions.toInt)
+          size.copy(partitions = partitions.toInt, delayMs = delayMs.toInt)
         )
     finally {
       proxy.close()

@@ -27,7 +27,8 @@ object Subject {
   val All: Seq[Subject] = Seq(
     Subject("rocksdb", "s3a", s3a, reads),
     Subject("cleancut", "s3", cleancut, reads),
-    Subject("sealing", "s3", cleancut, seals)
+    Subject("sealing", "s3", cleancut, seals),
+    Subject("pipelined", "s3", pipelined, seals)
   )
 
   def named(name: String): Subject = All.find(_.name == name).get
@@ -51,6 +52,9 @@ object Subject {
     "spark.sql.extensions" -> "io.cleancut.CleancutExtensions",
     s"$State.cleancut.s3.endpoint" -> endpoint
   )
+
+  private def pipelined(endpoint: String): Map[String, String] =
+    cleancut(endpoint) + (s"$State.cleancut.pipelinedCuts" -> "true")
 
   private def s3a(endpoint: String): Map[String, String] = Map(
     s"$State.providerClass" ->
