@@ -87,7 +87,7 @@ MUTANTS: Sequence[Mutant] = [
         ),
         (
             "seals are deleted before their epochs have cuts",
-            "sealNames.filter(_.epoch <= ledger.lastCommitted)",
+            "sealNames.filter(_.epoch <= committed)",
             "sealNames",
         ),
     ),
