@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   CheckpointLogs,
   DelegatedFiles
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.error.Errors
@@ -41,7 +42,8 @@ final class OwnedLog(
     checkOwner: () => Unit,
     start: () => Unit,
     starts: () => Option[EpochStarts] = () => None,
-    plan: (Option[Long], () => Unit) => CompletableFuture[Unit] = (_, write) => OwnedLog.now(write)
+    plan: (Option[Long], () => Unit) => CompletableFuture[Unit] = (_, write) =>
+      QueryCommitter.now(write())
 ) extends DelegatedFiles(files) {
   import OwnedLog._
 
@@ -162,11 +164,5 @@ private object OwnedLog {
       out.write(bytes, from, length)
       copy.write(bytes, from, length)
     }
-  }
-
-  /** Writes on the calling thread. */
-  def now(write: () => Unit): CompletableFuture[Unit] = {
-    write()
-    CompletableFuture.completedFuture(())
   }
 }

@@ -53,7 +53,8 @@ final class StartOfRun(
       () => committer.checkOwner(),
       () => run(),
       () => committer.starts,
-      (entry, write) => entry.fold(OwnedLog.now(write))(epoch => committer.plan(epoch)(write()))
+      (entry, write) =>
+        entry.fold(QueryCommitter.now(write()))(epoch => committer.plan(epoch)(write()))
     )
 
   /** Wraps the commit log on a Hadoop file system, whose entries are written after cuts. */

@@ -37,16 +37,11 @@ trait QueryCommitter {
    * @return
    *   completes when the entry exists
    */
-  def plan(@unused epoch: Long)(write: => Unit): CompletableFuture[Unit] = {
-    write
-    CompletableFuture.completedFuture(())
-  }
+  def plan(@unused epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+    QueryCommitter.now(write)
 
   /** Writes an entry of a source's log, possibly on another thread; as [[plan]]. */
-  def record(write: => Unit): CompletableFuture[Unit] = {
-    write
-    CompletableFuture.completedFuture(())
-  }
+  def record(write: => Unit): CompletableFuture[Unit] = QueryCommitter.now(write)
 
   /**
    * Commits an epoch, possibly while the next one runs.
@@ -62,4 +57,13 @@ trait QueryCommitter {
 
   /** Called when the entry of [[commit]] exists. Returns when the next epoch may begin. */
   def pause(): Unit = ()
+}
+
+object QueryCommitter {
+
+  /** Writes on the calling thread. */
+  def now(write: => Unit): CompletableFuture[Unit] = {
+    write
+    CompletableFuture.completedFuture(())
+  }
 }

@@ -48,16 +48,15 @@ final class SparkCommitter(location: String, archive: CutArchive, logs: SparkLog
       yield query.starts
 
   override def plan(epoch: Long)(write: => Unit): CompletableFuture[Unit] =
-    run.flatMap(runId => DriverCuts.of(location, runId).map(runId -> _)) match {
-      case Some((runId, cuts)) => cuts.plan(runId, epoch)(write)
-      case None                => super.plan(epoch)(write)
-    }
+    writing(_.plan(_, epoch)(write)).getOrElse(super.plan(epoch)(write))
 
   override def record(write: => Unit): CompletableFuture[Unit] =
-    run.flatMap(runId => DriverCuts.of(location, runId).map(runId -> _)) match {
-      case Some((runId, cuts)) => cuts.record(runId)(write)
-      case None                => super.record(write)
-    }
+    writing(_.record(_)(write)).getOrElse(super.record(write))
+
+  private def writing(
+      begin: (QueryCoordinator, String) => CompletableFuture[Unit]
+  ): Option[CompletableFuture[Unit]] =
+    for (runId <- run; cuts <- DriverCuts.of(location, runId)) yield begin(cuts, runId)
 
   override def commit(epoch: Long, entry: String)(written: String => Unit): String = {
     if (run.isEmpty) run = SparkCommitter.runOfThread()
