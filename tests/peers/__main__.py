@@ -8,7 +8,6 @@ the same files. The results are stored, and written into the documentation; `pag
 import argparse
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from tests.peers import record
 from tests.peers.idioms import IDIOMS
 from tests.peers.record import Result
 from tests.support.faults import KILLED, PAUSED, SERVER_KILLED
+from tests.support.revision import short_commit
 from tests.support.sink_campaign import Campaign, Verdict, expected_answers, plan
 from tests.support.sink_targets import target_at
 
@@ -56,7 +56,7 @@ def run(group: str, seed: int, faults: int, home: Path) -> list[Result]:
                 Result(
                     name=name,
                     seed=seed,
-                    commit=_commit(),
+                    commit=short_commit(),
                     epochs=len(wanted) - 1,
                     killed=kinds[KILLED],
                     paused=kinds[PAUSED],
@@ -70,13 +70,6 @@ def run(group: str, seed: int, faults: int, home: Path) -> list[Result]:
                 )
             )
     return results
-
-
-def _commit() -> str:
-    described = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
-    )
-    return described.stdout.strip()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

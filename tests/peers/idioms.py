@@ -5,7 +5,7 @@ write. It has no other code for failures than the documentation of its idiom.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -109,40 +109,29 @@ def _in_transaction(place: str, reach: OnStep, statements: Statements) -> None:
 _CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE}"
 
 
-def _insert(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
-    collected = _collected(rows, reach)
-    statements: Statements = [
-        (f"{_CREATE} (k INT, n INT, v INT)", []),
-        (f"INSERT INTO {TABLE} VALUES ($1, $2, $3)", collected),
-    ]
-    _in_transaction(place, reach, statements)
+def _executes(columns: str, statement: str) -> Write:
+    """Writes all rows of an epoch by one statement for each, in one transaction."""
+
+    def write(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
+        collected = _collected(rows, reach)
+        statements: Statements = [(f"{_CREATE} ({columns})", []), (statement, collected)]
+        _in_transaction(place, reach, statements)
+
+    return write
 
 
-def _upsert(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
-    collected = _collected(rows, reach)
-    statements: Statements = [
-        (f"{_CREATE} (k INT PRIMARY KEY, n INT, v INT)", []),
-        (
-            f"INSERT INTO {TABLE} VALUES ($1, $2, $3) "
-            "ON CONFLICT (k) DO UPDATE SET n = excluded.n, v = excluded.v",
-            collected,
-        ),
-    ]
-    _in_transaction(place, reach, statements)
-
-
-def _merge(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
-    collected = _collected(rows, reach)
-    statements: Statements = [
-        (f"{_CREATE} (k INT PRIMARY KEY, n INT, v INT)", []),
-        (
-            f"MERGE INTO {TABLE} t USING (SELECT $1::int AS k, $2::int AS n, $3::int AS v) s "
-            "ON t.k = s.k WHEN MATCHED THEN UPDATE SET n = s.n, v = s.v "
-            "WHEN NOT MATCHED THEN INSERT VALUES (s.k, s.n, s.v)",
-            collected,
-        ),
-    ]
-    _in_transaction(place, reach, statements)
+_insert = _executes("k INT, n INT, v INT", f"INSERT INTO {TABLE} VALUES ($1, $2, $3)")
+_upsert = _executes(
+    "k INT PRIMARY KEY, n INT, v INT",
+    f"INSERT INTO {TABLE} VALUES ($1, $2, $3) "
+    "ON CONFLICT (k) DO UPDATE SET n = excluded.n, v = excluded.v",
+)
+_merge = _executes(
+    "k INT PRIMARY KEY, n INT, v INT",
+    f"MERGE INTO {TABLE} t USING (SELECT $1::int AS k, $2::int AS n, $3::int AS v) s "
+    "ON t.k = s.k WHEN MATCHED THEN UPDATE SET n = s.n, v = s.v "
+    "WHEN NOT MATCHED THEN INSERT VALUES (s.k, s.n, s.v)",
+)
 
 
 def _replace(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
@@ -219,9 +208,7 @@ _PLAIN = [
     ),
 ]
 _ON_HDFS = [
-    Idiom(
-        f"{one.name}, HDFS provider", one.target, one.documentation, one.documented, one.write, HDFS
-    )
+    replace(one, name=f"{one.name}, HDFS provider", provider=HDFS)
     for one in _PLAIN
     if one.name in ("INSERT … ON CONFLICT DO UPDATE", "DELETE and INSERT by batch ID")
 ]

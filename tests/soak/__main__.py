@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from tests.soak.slopes import Slope, slope
 from tests.support.counting_proxy import CountingProxy, counting_proxy
 from tests.support.kills import environment
 from tests.support.patience import PATIENCE_S
+from tests.support.revision import short_commit
 from tests.support.s3_servers import VERSITYGW, s3proxy, versitygw
 
 _WARM_UP = 0.2
@@ -185,13 +185,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=120)
     options = parser.parse_args(arguments)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
-    )
+    commit = short_commit()
     with tempfile.TemporaryDirectory(prefix="cleancut-soak-") as home:
         slopes, totals = run(options.minutes, Path(home))
     shown = ", ".join(f"{value} {name}" for name, value in totals.items())
-    print(f"{options.minutes:g} minutes, commit {commit.stdout.strip()}: {shown}")
+    print(f"{options.minutes:g} minutes, commit {commit}: {shown}")
     is_judged = totals["epochs"] >= _LEAST_EPOCHS
     print(table(slopes, is_judged=is_judged))
     if not is_judged:
