@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.ParkedStart
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 
 import io.cleancut.coordinator.Pace
@@ -134,6 +135,23 @@ object CleancutCoordinator {
 
   /** Allows epochs of a held query to start again. */
   def release(location: String): Unit = DriverCuts.starts(location).release()
+
+  /**
+   * Parks the next run at a location: it waits before it takes ownership, so that another driver
+   * continues to run the query until [[unpark]].
+   *
+   * @return
+   *   the location as Spark resolves it
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OPERATION_REFUSED
+   */
+  def park(location: String, session: SparkSession): String = ParkedStart.park(session, location)
+
+  /** Whether a parked run waits. Its plan is analyzed, and the next step is the first read. */
+  def isWaiting(location: String): Boolean = DriverCuts.parked.isWaiting(location)
+
+  /** Lets a parked run take ownership, or the next run start as usual. */
+  def unpark(location: String): Unit = DriverCuts.parked.release(location)
 
   /**
    * Changes the pace of a query's epochs and returns it as a JSON object.

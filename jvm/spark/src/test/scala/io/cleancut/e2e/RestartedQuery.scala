@@ -9,13 +9,14 @@ import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
 
 /** A query on a bucket that is restarted as in a new process. */
 trait RestartedQuery extends ProxiedServer { this: Suite =>
   protected val location: String = s"s3://${S3Server.Bucket}/started"
-  private var spark: SparkSession = _
+  protected var spark: SparkSession = _
   private var input: MemoryStream[Long] = _
 
   /** Launch of the first task by `System.nanoTime`, after a test has set it to its maximum. */
@@ -39,12 +40,19 @@ trait RestartedQuery extends ProxiedServer { this: Suite =>
     super.afterAll()
   }
 
+  protected def start(): StreamingQuery = SmallQueries.counting(input, location)
+
+  protected def addInput(): Unit = {
+    input.addData(0L until 50L)
+    ()
+  }
+
   /** Runs epochs in a query that starts without loaded stores, as in a new process. */
   protected def run(epochs: Int): Unit = {
-    val query = SmallQueries.counting(input, location)
+    val query = start()
     try
       for (_ <- 0 until epochs) {
-        input.addData(0L until 50L)
+        addInput()
         query.processAllAvailable()
       }
     finally {

@@ -19,7 +19,7 @@ import org.apache.spark.{SparkContext, SparkEnv}
 
 import io.cleancut.base.{Clock, DaemonThreads}
 import io.cleancut.coordinator.{CutsRuntime, Maintenance, QueryCoordinator, SparkLogs}
-import io.cleancut.coordinator.driver.{DriverQueries, EpochPace, EpochStarts}
+import io.cleancut.coordinator.driver.{DriverQueries, EpochPace, EpochStarts, ParkedRuns}
 import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
@@ -29,6 +29,9 @@ import io.cleancut.protocol.Refusal
 /** The queries of this driver, and the endpoint for their tasks. */
 object DriverCuts extends Logging {
   private[coordination] val queries = new DriverQueries
+
+  /** The locations at which the next run waits before it takes ownership. */
+  val parked = new ParkedRuns
   private var served = Option.empty[RpcEnv]
 
   // Tasks are late by tenths of a second; a scan costs a driver almost nothing.

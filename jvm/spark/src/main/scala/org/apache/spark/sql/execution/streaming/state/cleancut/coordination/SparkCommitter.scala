@@ -80,6 +80,7 @@ final class SparkCommitter(location: String, archive: CutArchive, logs: SparkLog
   /** Creates the coordinator of the run if necessary. It lives until the run ends. */
   private def coordinator(runId: String): Option[QueryCoordinator] = {
     if (DriverCuts.of(location, runId).isEmpty) {
+      DriverCuts.parked.await(location)
       RunningQueries.register()
       RunEnds.watch(runId)
       StoreHomes.startRun(location, runId)

@@ -5,6 +5,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineOperation
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   EpochLogs,
@@ -26,7 +27,10 @@ object StartRescale extends Logging {
    *   CLEANCUT_REWRITE_MISMATCH; the checkpoint is unchanged
    */
   def run(checkpoint: Path, settings: Settings): Unit =
-    for (partitions <- settings.statePartitions; session <- sessionOf()) {
+    for {
+      partitions <- settings.statePartitions if !DriverCuts.parked.isParked(checkpoint.toString)
+      session <- sessionOf()
+    } {
       val place = OfflinePlace.of(session, checkpoint.toString, "rescale")
       for (now <- partitionsOf(place) if now != partitions)
         try {
