@@ -68,7 +68,7 @@ SURVIVORS: Sequence[Survivor] = (
     Survivor(
         "reader of cuts",
         "a changelog applies to any version",
-        "`test_a_delta_that_applies_to_another_attempt_is_refused`",
+        "vector `delta-of-another-attempt`",
     ),
     Survivor(
         "expiry",

@@ -28,7 +28,6 @@ from cleancut._format.layout import (
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of
-from tests.vectors.checkpoint_cases import delta_of_another_attempt
 
 CUTS = sorted(VECTORS.glob("cuts/*.json"))
 SEGMENTS = sorted(VECTORS.glob("segments/*.json"))
@@ -259,7 +258,7 @@ def test_a_checkpoint_reads_as_its_vector(path: Path, tmp_path: Path) -> None:
             with pytest.raises(CleancutError) as raised:
                 loaded(read["version"])
             assert raised.value.error_id == read["error"]
-            assert str(tmp_path) in str(raised.value)
+            assert str(tmp_path / read.get("names", "")) in str(raised.value)
         else:
             assert rows_of(loaded(read["version"])) == read["rows"]
 
@@ -293,17 +292,9 @@ def test_a_checkpoint_is_read_from_its_newest_frame_as_its_vector(
             with pytest.raises(CleancutError) as raised:
                 rows(read["version"])
             assert raised.value.error_id == error
-            assert str(tmp_path) in str(raised.value)
+            assert str(tmp_path / read.get("names", "")) in str(raised.value)
         elif "rows" in read:
             assert rows(read["version"]) == read["rows"]
-
-
-def test_a_delta_that_applies_to_another_attempt_is_refused(tmp_path: Path) -> None:
-    states = History(root_at(tmp_path, delta_of_another_attempt())).at(0, "default", 3)
-    for read in (lambda: next(states.load([3])), lambda: list(next(states.live([3])).all_rows())):
-        with pytest.raises(CleancutError, match="do not follow on each other") as raised:
-            read()
-        assert raised.value.error_id == "CLEANCUT_CUT_CORRUPTED"
 
 
 @pytest.mark.parametrize("vector", LAYOUT["cuts"], ids=lambda vector: vector["name"])

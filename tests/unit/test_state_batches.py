@@ -198,5 +198,5 @@ def test_a_frame_of_another_predecessor_is_corruption(cuts: CutFiles) -> None:
         cuts.segment(1, [Placed(identity, "delta", other)], number=2)[0],
     ]
     cuts.cut(1)
-    with pytest.raises(CorruptedError, match="applies to version 0 and not to 1"):
+    with pytest.raises(CorruptedError, match="applies to version 0, and the chain has version 1-"):
         Checkpoint(cuts.location).state(0)

@@ -160,10 +160,12 @@ def _written(epoch: int, frames: Sequence[Placed]) -> tuple[dict[str, bytes], li
     return {name: parts.joined()}, stored
 
 
-def delta_of_another_attempt() -> dict[str, bytes]:
-    """Returns objects whose delta of version 3 applies to another frame of version 2."""
+def delta_of_another_attempt() -> tuple[dict[str, bytes], list[Stored]]:
+    """Returns the objects of a delta of version 3 that applies to another frame of version 2, and
+    its chain.
+    """
     objects, stored = _written(9, [delta_of(3, [NO_GRACE], 2, parent_id=RETRY)])
-    return {**OBJECTS, **objects, **write_cut(2, [[*CHAINS[1][0], *stored], CHAINS[2][1]])}
+    return objects, [*CHAINS[1][0], *stored]
 
 
 def _wrong_chains() -> Iterator[CheckpointCase]:
@@ -206,3 +208,11 @@ def _wrong_chains() -> Iterator[CheckpointCase]:
         wrong_keys.name, wrong_keys.doc, {**wrong_keys.objects, **objects}, wrong_keys.reads
     )
     assert second[1].entry["id"] == version_id(2)
+    objects, chain = delta_of_another_attempt()
+    cut = write_cut(2, [chain, CHAINS[2][1]])
+    yield CheckpointCase(
+        "delta-of-another-attempt",
+        "A delta applies to the frame that another attempt wrote of the version before it.",
+        OBJECTS | objects | cut,
+        [*READS[:2], Read(3, error=CUT_CORRUPTED, names=cut_name(2)), READS[3]],
+    )

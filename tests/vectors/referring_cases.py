@@ -4,7 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.vectors.checkpoint_cases import CHAINS, EMMY, OBJECTS, READS, CheckpointCase
+from tests.vectors.checkpoint_cases import (
+    CHAINS,
+    EMMY,
+    OBJECTS,
+    READS,
+    CheckpointCase,
+    delta_of_another_attempt,
+)
 from tests.vectors.cut_encoder import Placed
 from tests.vectors.cut_writer import Stored, write_segment
 from tests.vectors.damage_cases import CORRUPTED
@@ -168,6 +175,21 @@ def _damaged() -> Iterator[CheckpointCase]:
         "A flipped bit in a frame that a base references.",
         OBJECTS | objects | {base.segment: flipped(source, place)},
         [Read(6, error=CORRUPTED)],
+    )
+    attempt, chain = delta_of_another_attempt()
+    objects_of_attempt, chains = act(referring(ACT + 1, [chain]))
+    yield CheckpointCase(
+        "refers-to-a-delta-of-another-attempt",
+        "A delta in its source applies to the frame that another attempt wrote.",
+        OBJECTS | attempt | objects_of_attempt,
+        [Read(6, error=CORRUPTED, names=chains[0][0].segment)],
+    )
+    several, chains = act(referring(ACT + 1, [chain, OF_FOUR]))
+    yield CheckpointCase(
+        "refers-to-several-and-a-delta-of-another-attempt",
+        "A delta in one of its sources applies to the frame that another attempt wrote.",
+        OBJECTS | attempt | several,
+        [Read(6, error=CORRUPTED, names=chains[0][0].segment)],
     )
     gone = {name: data for name, data in OBJECTS.items() if name != base.segment}
     yield CheckpointCase(

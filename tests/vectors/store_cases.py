@@ -19,19 +19,21 @@ NO_GRACE = remove(2, "grace")
 
 @dataclass(frozen=True)
 class Read:
-    """A version to read: its rows, or the error."""
+    """A version to read: its rows, or the error and the object that it names."""
 
     version: int
     rows: Sequence[Change] = ()
     error: str | None = None
     version_id: str | None = None
+    names: str | None = None
 
     def expectation(self) -> dict[str, Any]:
         request: dict[str, Any] = {"version": self.version}
         if self.version_id is not None:
             request["id"] = self.version_id
         if self.error is not None:
-            return request | {"error": self.error}
+            names = {} if self.names is None else {"names": self.names}
+            return request | {"error": self.error} | names
         rows: dict[str, dict[str, list[str]]] = {}
         for row in self.rows:
             if row.value is not None:

@@ -15,7 +15,6 @@ from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.read.stored_frame import StoredFrame
 from cleancut._format.chains import Chain, PlacedFrame
 from cleancut._format.cut.cut import CutRef, read_cut
-from cleancut._format.envelope import cut_damaged
 from cleancut._format.frame.frame import Frame, FrameRequest, read_frame
 from cleancut._format.frame.identity import Identity
 from cleancut._format.layout import StoreId, cut_name, savepoint_name
@@ -27,6 +26,9 @@ from cleancut.errors import CleancutError, error_of
 WINDOW_BYTES = 64 << 20
 
 Parts = Mapping[Range, bytes | None]
+
+# The object that states the frames of a chain: a cut, or a snapshot that references other stores.
+ChainOwner = CutRef | FrameRequest
 
 
 class LoadedState(NamedTuple):
@@ -95,10 +97,10 @@ class CutReader:
                     raise state.inexact
                 yield LoadedState(chain[0].store, cut.path, state)
 
-    def _state(self, chain: Chain, parts: Parts, cut: CutRef | None) -> State:
-        state = State()
+    def _state(self, chain: Chain, parts: Parts, owner: ChainOwner) -> State:
+        state, cut = State(), owner if isinstance(owner, CutRef) else None
         for placed in chain:
-            self.append(state, self.frame(placed, parts, cut), cut)
+            self.append(state, self.frame(placed, parts, cut), owner)
         return state
 
     def read(self, frames: Iterable[PlacedFrame]) -> Parts:
@@ -141,6 +143,11 @@ class CutReader:
         Raises:
             CorruptedError: a frame does not fit the chain.
         """
+        return self._newest_first(cut, cut.ref, chain, parts)
+
+    def _newest_first(
+        self, cut: StoredCut, owner: ChainOwner, chain: Chain, parts: Parts
+    ) -> Iterator[LiveFrame]:
         for at in reversed(range(len(chain))):
             placed, part = chain[at], range_of(chain[at])
             missing = partial(self._missing, placed, cut.ref)
@@ -154,14 +161,14 @@ class CutReader:
             before = chain[at - 1].name if at else None
             expected = (0, None) if before is None else (before.version, before.version_id)
             if _parent(frame.identity) != expected:
-                raise _broken(cut.ref, frame.identity, expected[0])
+                raise _broken(owner, frame.identity, expected)
 
     def _referred(self, cut: StoredCut, frame: StoredFrame) -> Iterator[LiveFrame]:
         sources, spread = frame.sources, frame.identity.spread
 
         def newest_first(chain: Chain) -> Iterator[LiveFrame]:
             parts = self.read(placed for placed in chain if placed.name.kind == "delta")
-            return self.newest_first(cut, chain, parts)
+            return self._newest_first(cut, frame.request, chain, parts)
 
         if len(sources) == 1 and spread is None:
             yield from newest_first(sources[0])
@@ -238,26 +245,26 @@ class CutReader:
         path = self.objects.path(placed.segment)
         return FrameRequest(path, placed.store, placed.name, placed.offset)
 
-    def append(self, state: State, frame: Frame, cut: CutRef | None) -> None:
+    def append(self, state: State, frame: Frame, owner: ChainOwner) -> None:
         """Advances a state by the next frame of a chain.
 
         Args:
             state: the state; an empty one has version 0.
             frame: the next frame of the chain.
-            cut: the cut of the chain; None for a chain that a snapshot references.
+            owner: the object that states the chain.
 
         Raises:
             CorruptedError: another frame must come next, or the frame does not fit the state.
         """
         if not follows(frame, state):
-            raise _broken(cut, frame.identity, state.version)
+            raise _broken(owner, frame.identity, (state.version, state.version_id))
         if frame.sources is None:
             state.apply(frame)
         else:
-            fill(state, frame, map(self._source, frame.sources))
+            fill(state, frame, map(partial(self._source, frame.request), frame.sources))
 
-    def _source(self, chain: Chain) -> State:
-        return self._state(chain, self.read(chain), None)
+    def _source(self, base: FrameRequest, chain: Chain) -> State:
+        return self._state(chain, self.read(chain), base)
 
     def _missing(self, placed: PlacedFrame, cut: CutRef | None) -> CleancutError:
         store, segment = placed.store, self.objects.path(placed.segment)
@@ -281,10 +288,18 @@ def _parent(identity: Identity) -> tuple[int, str | None]:
     return identity.parent_version or 0, identity.parent_id
 
 
-def _broken(cut: CutRef | None, identity: Identity, expected: int) -> CleancutError:
-    detail = f"the frames of {identity.store} do not follow on each other, for {identity.name} "
-    detail += f"applies to version {identity.parent_version} and not to {expected}"
-    return cut_damaged("what a base refers to" if cut is None else cut.path, detail)
+def _broken(
+    owner: ChainOwner, identity: Identity, expected: tuple[int, str | None]
+) -> CleancutError:
+    parent = _version(*_parent(identity))
+    return owner.damaged(
+        f"the frame {identity.name} of the store {identity.store} applies to {parent}, and the "
+        f"chain has {_version(*expected)} before it"
+    )
+
+
+def _version(number: int, version_id: str | None) -> str:
+    return f"version {number}" if version_id is None else f"version {number}-{version_id}"
 
 
 def range_of(placed: PlacedFrame) -> Range:

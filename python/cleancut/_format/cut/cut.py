@@ -14,6 +14,7 @@ from cleancut._format.cut.sink_epochs import sinks_of
 from cleancut._format.envelope import cut_damaged, unreadable, unwrapped
 from cleancut._format.fields import typed
 from cleancut._format.layout import StoreId, parse_segment_name
+from cleancut.errors import CleancutError
 
 _MAGIC = b"CCCT"
 
@@ -23,6 +24,10 @@ class CutRef(NamedTuple):
 
     path: str
     version: int
+
+    def damaged(self, detail: str) -> CleancutError:
+        """The error for a cut that is not valid."""
+        return cut_damaged(self.path, detail)
 
 
 class Referred(NamedTuple):

@@ -50,6 +50,18 @@ final private[coordination] class FramePlaces(
   }
 
   /**
+   * The object that states the frames of a version, for messages; None if no cut or seal does.
+   */
+  def source(version: StateVersion): Option[String] =
+    Option.when(FrameKind.all.exists(find(version, _).isDefined)) {
+      val epoch = version.number - 1
+      val name =
+        if (sealedChain.exists(_.version == version)) CutLayout.sealsOf(epoch)
+        else savepoint.fold(CutLayout.cut(epoch))(CutLayout.savepoint)
+      s"${archive.location}/$name"
+    }
+
+  /**
    * The chains of the versions from `first` to `last` that have cuts; None if the cut does not have
    * the store. Adds their locations.
    */

@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.{
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.coordinator.state.Opened
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{CutLayout, FrameKind, FrameName, FramePlace, StoreCut}
 import io.cleancut.format.frame._
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
@@ -171,6 +171,15 @@ final private[cleancut] class GroupedFiles(
   private def bytesOf(name: FrameName, place: FramePlace): FrameBytes =
     if (isLocal) new RangeBytes(root, ObjectKey(place.segment), place.offset, place.length)
     else bases.open(root, name, place, FrameFetch.threads, localCacheBytes)
+
+  override def brokenChain(
+      target: StateVersion,
+      parent: Parent,
+      detail: String
+  ): CleancutException =
+    places
+      .source(target)
+      .fold(before.brokenChain(target, parent, detail))(Errors.cutCorrupted(_, detail))
 
   override def of(chain: StoreCut): FrameFiles = {
     val other = new GroupedFiles(

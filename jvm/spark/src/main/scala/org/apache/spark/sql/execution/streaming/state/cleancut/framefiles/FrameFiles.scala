@@ -4,9 +4,10 @@ import java.io.OutputStream
 
 import io.cleancut.base.StateVersion
 import io.cleancut.coordinator.state.Opened
+import io.cleancut.error.CleancutException
 import io.cleancut.protocol.StoreListing
 import io.cleancut.format.{FrameKind, StoreCut}
-import io.cleancut.format.frame.{BaseFrame, BlockScratch, FrameReader, LoadWatch}
+import io.cleancut.format.frame.{BaseFrame, BlockScratch, FrameReader, LoadWatch, Parent}
 
 /**
  * A frame that is being written. It is visible after [[commit]], and leaves nothing if cancelled.
@@ -46,6 +47,16 @@ private[cleancut] trait FrameFiles {
    * read completely. The caller closes it.
    */
   def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame]
+
+  /**
+   * The error for a chain with a frame that does not apply to the frame before it.
+   *
+   * @param target
+   *   the last version of the chain
+   * @param parent
+   *   the version that the frame applies to
+   */
+  def brokenChain(target: StateVersion, parent: Parent, detail: String): CleancutException
 
   /** The frames of another store with this chain. */
   def of(chain: StoreCut): FrameFiles

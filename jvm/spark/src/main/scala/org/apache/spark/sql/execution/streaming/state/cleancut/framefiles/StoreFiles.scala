@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalD
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.Opened
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{FormatNote, FrameKind, StoreCut, StoreLayout}
 import io.cleancut.format.frame._
 import io.cleancut.protocol.{Retention, StoreListing}
@@ -116,6 +116,20 @@ final private[cleancut] class StoreFiles(
       } finally in.close()
     } finally scratch.giveBack()
   }
+
+  /** The version that the frame applies to has a file of another attempt only. */
+  override def brokenChain(
+      target: StateVersion,
+      parent: Parent,
+      detail: String
+  ): CleancutException = Errors.frameMissing(
+    location,
+    store.operator,
+    store.partition,
+    store.name,
+    parent.version,
+    s"version ${target.number} cannot be built: $detail"
+  )
 
   /** Frames that reference others are in segments. */
   override def of(chain: StoreCut): FrameFiles =

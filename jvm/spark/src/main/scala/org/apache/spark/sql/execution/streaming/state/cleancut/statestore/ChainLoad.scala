@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.engine.{Record, SourceLoad, StateLog}
 import io.cleancut.engine.SourceLoad.Selection
-import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format.{FrameKind, StoreCut}
+import io.cleancut.error.CleancutException
+import io.cleancut.format.{FrameKind, StoreCut, StoreLayout}
 import io.cleancut.format.frame.{FamilySchema, FrameReader, FrameRequest, LoadWatch, Parent, Spread}
 import io.cleancut.protocol.Chain
 
@@ -38,7 +38,14 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
    *   called when a base that was left on file can be read immediately
    */
   def apply(log: StateLog, chain: Chain, onFrame: FrameListener, onAvailable: () => Unit): Unit =
-    load(log, context.files, chain, onFrame, onAvailable)
+    load(
+      log,
+      context.files,
+      chain,
+      context.files.brokenChain(chain.target, _, _),
+      onFrame,
+      onAvailable
+    )
 
   /** The column families after the last of some frames of the store. */
   def familiesAfter(frames: Seq[(StateVersion, FrameKind)]): Seq[FamilySchema] =
@@ -48,13 +55,14 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       log: StateLog,
       files: FrameFiles,
       chain: Chain,
+      onBroken: BrokenChain,
       onFrame: FrameListener,
       onAvailable: () => Unit
   ): Unit = {
     chain.base.foreach(loadBase(log, files, _, onFrame, onAvailable))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
       files.read(version, FrameKind.Delta, watch) { (reader, scratch) =>
-        checkParent(files, reader, version, before)
+        checkParent(reader, before, onBroken)
         log.load(reader, scratch)
         onFrame(version, FrameKind.Delta, reader.sizeBytes)
       }
@@ -95,8 +103,9 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       reference: Reference,
       onAvailable: () => Unit
   ): Unit = reference match {
-    case Reference(_, Seq(only), None) =>
-      load(log, files.of(only), chainOf(only), count, onAvailable)
+    case Reference(store, Seq(only), None) =>
+      val onBroken = brokenSource(files, store, version)
+      load(log, files.of(only), chainOf(only), onBroken, count, onAvailable)
     case several =>
       isForeign = true
       val sources = loadSources(log, files, version, several, Selection.All)
@@ -119,7 +128,8 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
     val selection = outer.of(selectionOf(files, version, reference))
     reference.sources.map { source =>
       val load = new SourceLoad(log, selection)
-      loadSource(log, load, files.of(source), chainOf(source), selection)
+      val onBroken = brokenSource(files, reference.store, version)
+      loadSource(log, load, files.of(source), chainOf(source), selection, onBroken)
       load
     }
   }
@@ -129,11 +139,12 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       load: SourceLoad,
       files: FrameFiles,
       chain: Chain,
-      selection: Selection
+      selection: Selection,
+      onBroken: BrokenChain
   ): Unit = {
     def read(version: StateVersion, kind: FrameKind, before: Option[StateVersion]) =
       files.read(version, kind, watch) { (reader, scratch) =>
-        if (kind == FrameKind.Delta) checkParent(files, reader, version, before)
+        if (kind == FrameKind.Delta) checkParent(reader, before, onBroken)
         val reference = referenceIn(reader)
         if (reference.isEmpty) load.load(reader, scratch)
         count(version, kind, reader.sizeBytes)
@@ -218,26 +229,24 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
   }
 
   private def checkParent(
-      files: FrameFiles,
       reader: FrameReader,
-      version: StateVersion,
-      before: Option[StateVersion]
+      before: Option[StateVersion],
+      onBroken: BrokenChain
   ): Unit = {
     val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
-    val parent = reader.identity.parent.get
+    val identity = reader.identity
+    val parent = identity.parent.get
     if (parent != expected) {
-      val store = reader.identity.store
-      throw Errors.frameMissing(
-        files.location,
-        store.operator,
-        store.partition,
-        store.name,
-        parent.version,
-        s"version ${version.number} cannot be built: the delta $version applies to " +
-          s"${describe(parent)}, but the chain has ${describe(expected)}"
-      )
+      val frame = s"the frame ${StoreLayout.objectName(identity.version, FrameKind.Delta)}"
+      val detail = s"$frame of the store ${identity.store} applies to ${describe(parent)}, " +
+        s"and the chain has ${describe(expected)} before it"
+      throw onBroken(parent, detail)
     }
   }
+
+  /** The chain of a source is in the base that references it. */
+  private def brokenSource(files: FrameFiles, store: StoreId, version: StateVersion): BrokenChain =
+    (_, detail) => damaged(files, store, version, detail)
 
   private def damaged(
       files: FrameFiles,
@@ -254,6 +263,9 @@ private[cleancut] object ChainLoad {
 
   /** Called for each frame with its version, kind, and size in bytes. */
   type FrameListener = (StateVersion, FrameKind, Long) => Unit
+
+  /** The error for a frame whose parent, given here, is not the frame before it in the chain. */
+  private type BrokenChain = (Parent, String) => CleancutException
 
   /** The references of a base that has no rows. */
   final private case class Reference(
@@ -281,5 +293,5 @@ private[cleancut] object ChainLoad {
   }
 
   private def describe(parent: Parent): String =
-    parent.id.fold(s"version ${parent.version}")(id => s"${parent.version}-$id")
+    parent.id.fold(s"version ${parent.version}")(id => s"version ${parent.version}-$id")
 }

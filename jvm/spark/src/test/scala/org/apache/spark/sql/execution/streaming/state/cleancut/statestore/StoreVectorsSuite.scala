@@ -79,8 +79,10 @@ class StoreVectorsSuite extends AnyFunSuite {
       } else {
         val thrown = intercept[Throwable](familyRows())
         val causes = Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null)
-        val error = causes.collectFirst { case e: CleancutException => e.getErrorId }
-        assert(error.contains(read.get("error").asText))
+        val error = causes.collectFirst { case e: CleancutException => e }
+        assert(error.map(_.getErrorId).contains(read.get("error").asText))
+        val names = Option(read.get("names")).fold("")(_.asText)
+        assert(error.exists(_.getMessage.contains(s"${StoreLayout.RootName}/$names")))
       }
     } finally provider.close()
   }
