@@ -179,6 +179,18 @@ SURVIVORS: Sequence[Survivor] = (
         "`CutWindowSuite`: pages that were written before an operation are in none of its cuts",
     ),
     Survivor(
+        "commit protocol",
+        "seals are deleted before their epochs have cuts",
+        "`SealedEpochSuite`: a garbage collection keeps the seal of an epoch until the epoch has "
+        "a cut",
+    ),
+    Survivor(
+        "commit protocol",
+        "O10: a cut of other input is accepted",
+        "`SuccessorSuite`: a successor with other input does not adopt the cut of its "
+        "predecessor",
+    ),
+    Survivor(
         "capture of in-flight rows",
         "a row that the function has not received is forgotten",
         "`WorkerChannelSuite`: rows that the function has received are forgotten, and no others",

@@ -1,7 +1,7 @@
 package io.cleancut.coordinator
 
 import java.io.IOException
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -298,6 +298,25 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
   test("a repeated seal of another result ends the run, because the object cannot be replaced") {
     val error = errorOf(sealFailsOnce().seal("r1", 1, Some("staged again")))
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("another result"))
+  }
+
+  test("a garbage collection keeps the seal of an epoch until the epoch has a cut") {
+    val background = new LinkedBlockingQueue[Runnable]
+    def collectGarbage(): Unit = {
+      assert(!background.isEmpty)
+      Iterator.continually(background.poll()).takeWhile(_ != null).foreach(_.run())
+    }
+    val usual = CutsRuntime.onThreads(store, Clock.System)
+    val runtime = usual.copy(background = background.put(_), sweepEpochs = 1L)
+    val cuts = new QueryCoordinator(archive, new Logs(None, 1), "host", runtime)
+    for (e <- 0L to 2L) epoch(cuts, "r1", e)
+    captured(cuts, "r1", 3)
+    cuts.seal("r1", 3)
+    collectGarbage()
+    assert(archive.cuts.listed().seals == Seq(SealName(3, 1)))
+    cuts.commit("r1", 3, "v1\n{}")
+    collectGarbage()
+    assert(archive.cuts.listed().seals.isEmpty)
   }
 
   test("if a driver dies before the seal, the epoch runs again") {

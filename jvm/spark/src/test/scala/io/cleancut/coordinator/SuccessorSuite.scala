@@ -99,6 +99,27 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     epoch(second, "r2", 2)
   }
 
+  test("a successor with other input does not adopt the cut of its predecessor") {
+    for (isSkipped <- Seq(false, true)) {
+      val first = driver()
+      epoch(first, "r1", 0)
+      tasks(first, "r1", 1)
+      val logs = new Logs(None, 100) {
+        override def offsets(epoch: Long): String =
+          if (epoch == 1) "other offsets" else super.offsets(epoch)
+      }
+      val second = new QueryCoordinator(archive, logs, "host", Clock.System)
+      second.begin("r2")
+      errorOf(first.commit("r1", 1, "v1\n{}"))
+      if (!isSkipped) tasks(second, "r2", 1)
+      val error = errorOf(second.commit("r2", 1, "v1\n{}"))
+      assert(error.getErrorId == "CLEANCUT_FENCED", s"skipped: $isSkipped")
+      assert(archive.cuts.read(1).exists(_.run.runId == "r1"))
+      afterEach()
+      beforeEach()
+    }
+  }
+
   test("a fenced run and its tasks receive the name of the owner") {
     val (first, _) = takenOver()
     assert(errorOf(first.checkOwner("r1")).getMessage.contains("r2 on host, generation 2"))
