@@ -163,6 +163,7 @@ final private[coordinator] class EpochCommitter(
       else None
     late.foreach { cut =>
       logger.info(s"Epoch $epoch of ${archive.location} was committed by run ${cut.run.runId}")
+      run.collector.committed(epoch)
       runs.locked(run.advance(cut))
     }
     late

@@ -1,5 +1,8 @@
 package io.cleancut.coordinator
 
+import java.nio.file.Files
+import java.nio.file.attribute.FileTime
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
@@ -9,10 +12,12 @@ import io.cleancut.format.{CutLayout, FrameKind, FrameName}
 import io.cleancut.format.cut.SealedFrame
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, Refusal}
+import io.cleancut.testkit.Patience
 import io.cleancut.coordinator.SingleRegistrations._
 
 /** A run that takes over a query from a run that is still alive. */
-class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
+class SuccessorSuite extends AnyFunSuite with CutsOnDisk with Patience {
+  private val HourMs = 3600000L
 
   /** Runs the tasks of an epoch without its commit; returns the ids of the versions. */
   private def tasks(cuts: QueryCoordinator, run: String, epoch: Long): Seq[String] =
@@ -118,6 +123,21 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
       afterEach()
       beforeEach()
     }
+  }
+
+  test("a successor whose sink skips the adopted epoch keeps that cut for its age") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    tasks(first, "r1", 1)
+    val old = FileTime.fromMillis(Clock.System.wallMs() - 2 * HourMs)
+    Files.setLastModifiedTime(directory.resolve(CutLayout.cut(0)), old)
+    val second = driver(keep = 2, keptMs = HourMs)
+    second.begin("r2")
+    assert(errorOf(first.commit("r1", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
+    second.commit("r2", 1, "v1\n{\"of\":2}")
+    for (e <- 2L until 20L) epoch(second, "r2", e)
+    // It was deleted together with the cut before it, although it was young.
+    eventually(assert(archive.cuts.epochs() == (1L until 20L)))
   }
 
   test("a fenced run and its tasks receive the name of the owner") {
