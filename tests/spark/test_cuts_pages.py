@@ -158,6 +158,9 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
     assert [kept[epoch["epoch"]].duration_ms for epoch in epochs] == [
         epoch["durationMs"] for epoch in epochs
     ]
+    assert [kept[epoch["epoch"]].cut_lag_ms for epoch in epochs] == [
+        epoch["cutLagMs"] for epoch in epochs
+    ]
     class_path = as_documented(tmp_path)
     with history_server(tmp_path / "server", tmp_path / "events", class_path) as server:
         (application,) = json.loads(fetched(f"{server}/api/v1/applications"))
@@ -205,6 +208,7 @@ def assert_pages(pages: Pages, last: int) -> None:
     epoch = pages.text("epoch/", epoch=last, by="rows")
     assert "partition 3" in epoch
     assert "Slowest stores" in epoch
+    assert "cut lag" in epoch
     settings = pages.text("settings/")
     assert "<strong>true</strong>" in settings
     for page in (queries, history, epoch, settings):

@@ -126,6 +126,7 @@ def assert_metrics_of_epochs(
     assert figures["epoch_duration_seconds"] * 1000 == pytest.approx(last.duration_ms)
     assert figures["commit_duration_seconds"] * 1000 == pytest.approx(last.commit_ms)
     assert figures["cut_write_duration_seconds"] * 1000 == pytest.approx(last.cut_ms)
+    assert figures["cut_lag_seconds"] * 1000 == pytest.approx(last.cut_lag_ms)
     assert last.slowest is not None
     assert figures["slowest_store_duration_seconds"] * 1000 == pytest.approx(last.slowest[0].ms)
     assert (figures["stores"], figures["executors"]) == (3, status.executor_count)

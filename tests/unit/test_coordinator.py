@@ -173,6 +173,7 @@ def test_status_reports_the_costs_of_the_last_epoch() -> None:
     assert last is not None
     assert (last.epoch, last.stores) == (41, 9)
     assert (last.duration_ms, last.commit_ms, last.cut_ms) == (800, 50, 21)
+    assert last.cut_lag_ms == 71
     assert last.requests is not None
     assert last.requests["put"] == RequestCount(requests=3, retries=1, failures=0)
     assert (last.retries, last.failures, last.segment_bytes) == (1, 1, 40_750)

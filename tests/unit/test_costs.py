@@ -78,6 +78,8 @@ def test_the_history_reports_time_and_requests_of_each_epoch(cuts: CutFiles) -> 
 def test_the_next_cut_of_a_run_has_the_duration_of_its_predecessor(cuts: CutFiles) -> None:
     # Epoch 4 belongs to another run, whose first cut lacks the duration of the cut before it.
     assert [epoch.cut_ms for epoch in history(cuts)] == [21, 22, 23, None, 25, None]
+    lags = [epoch.cut_lag_ms for epoch in history(cuts)]
+    assert lags == [33, 52, 53, None, 55, None]
 
 
 def test_a_cut_shows_its_costs(cuts: CutFiles) -> None:

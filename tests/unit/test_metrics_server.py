@@ -50,6 +50,7 @@ def test_a_query_with_cuts_has_all_metrics(session: Any, facade: Facade) -> None
     assert (plain["stores"], plain["owner_generation"]) == (9, 3)
     assert plain["last_commit_timestamp_seconds"] == WRITTEN_MS / 1000
     assert (plain["epoch_duration_seconds"], plain["cut_write_duration_seconds"]) == (0.8, 0.021)
+    assert plain["cut_lag_seconds"] == 0.071
     assert (plain["executors"], plain["aligned_operators"]) == (2, 1)
     assert plain["unreadable_savepoints"] == 1
     assert (plain["restore_test_epoch"], plain["epochs_since_restore_test"]) == (41, 1)

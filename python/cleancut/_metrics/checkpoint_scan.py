@@ -92,8 +92,9 @@ class CheckpointScan:
         last = self._seen.epochs[-1] if self._seen.epochs else None
         if last is not None:
             # The next cut holds the duration of the write of this one.
-            before = self._seen.epochs[-2].cut_ms if len(self._seen.epochs) > 1 else None
-            samples += of_epoch(replace(last, cut_ms=before))
+            before = self._seen.epochs[-2] if len(self._seen.epochs) > 1 else None
+            cut_ms, cut_lag_ms = (before.cut_ms, before.cut_lag_ms) if before else (None, None)
+            samples += of_epoch(replace(last, cut_ms=cut_ms, cut_lag_ms=cut_lag_ms))
             if last.costs is not None:
                 samples.append(Sample("executors", last.costs.executor_count))
         samples += self._notes(last)

@@ -45,6 +45,7 @@ def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
         ("epoch_duration_seconds", epoch.duration_ms),
         ("commit_duration_seconds", epoch.commit_ms),
         ("cut_write_duration_seconds", epoch.cut_ms),
+        ("cut_lag_seconds", epoch.cut_lag_ms),
     ):
         yield from _seconds(metric, ms)
     for phase, ms in epoch.phases.items():

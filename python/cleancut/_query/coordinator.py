@@ -188,7 +188,11 @@ class CoordinatorStatus(Brief):
             facts += [
                 ("it took", f"{last.duration_ms} ms, {last.commit_ms} ms of them for the commit")
             ]
-            facts += [("its cut took", f"{last.cut_ms} ms"), ("its requests", str(last.requests))]
+            facts += [
+                ("its cut took", f"{last.cut_ms} ms"),
+                ("its cut lag", f"{last.cut_lag_ms} ms"),
+                ("its requests", str(last.requests)),
+            ]
             facts += [("its slowest store", str(slow)) for slow in (last.slowest or ())[:1]]
         if self.last_slow is not None:
             epoch, why = self.last_slow

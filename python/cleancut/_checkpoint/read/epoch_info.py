@@ -132,6 +132,8 @@ class EpochInfo(Brief):
             and "other". A table shows the longest phase.
         cut_ms: milliseconds that the write of the cut took. The next cut of the same run records
             it; None until then.
+        cut_lag_ms: milliseconds from the end of the sink until the cut existed, the sum of
+            `commit_ms` and `cut_ms`. A restart in between repeats the epoch. None if `cut_ms` is.
         stores: number of state stores.
         frames: number of frames made durable, whether they count or not.
         frame_bytes: size of these frames in bytes.
@@ -192,6 +194,7 @@ class EpochInfo(Brief):
     stages: tuple[StageInfo, ...] = field(default=(), metadata={"column": False})
     operator_names: Mapping[str, str] = field(default_factory=dict, metadata={"column": False})
     in_flight_growth: str | None = field(default=None, metadata={"column": False})
+    cut_lag_ms: int | None = field(default=None, metadata={"column": False})
 
 
 def epoch_info(
@@ -236,4 +239,10 @@ def epoch_info(
         operators=operators,
         timings=timings,
         costs=costs,
+        cut_lag_ms=_cut_lag_ms(timings, cut_ms),
     )
+
+
+def _cut_lag_ms(timings: Mapping[str, int], cut_ms: int | None) -> int | None:
+    gate_ms = timings.get("gateMs")
+    return None if gate_ms is None or cut_ms is None else gate_ms + cut_ms

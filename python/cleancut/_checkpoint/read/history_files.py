@@ -63,6 +63,7 @@ def _with_note(info: EpochInfo, note: EpochInfo | None) -> EpochInfo:
         info,
         slow=note.slow,
         cut_ms=note.cut_ms if info.cut_ms is None else info.cut_ms,
+        cut_lag_ms=note.cut_lag_ms if info.cut_lag_ms is None else info.cut_lag_ms,
         phases=note.phases,
         timings={**info.timings, **note.timings},
         stages=note.stages,

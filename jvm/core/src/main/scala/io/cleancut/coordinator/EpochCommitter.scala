@@ -124,11 +124,10 @@ final private[coordinator] class EpochCommitter(
       (run.meter.advance(made.used, writeNs = 0L), run.reasons.aligned)
     }
     run.writer.begin {
-      val startNs = clock.monotonicNs()
       // The run has written the cut before, so no earlier run can write this one (rule Q2).
       if (!archive.cuts.create(cut)) throw runs.committedBy(cut.epoch, archive.cuts.head(cut.epoch))
       run.collector.committed(cut.epoch)
-      val writeNs = clock.monotonicNs() - startNs
+      val writeNs = clock.monotonicNs() - made.readyNs
       val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
       runs.locked {
         run.wroteCut()

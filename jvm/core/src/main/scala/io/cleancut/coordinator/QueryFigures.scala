@@ -86,6 +86,7 @@ object QueryFigures {
     "epoch_duration_seconds" -> (_.timing("epochMs")),
     "commit_duration_seconds" -> (_.timing("gateMs")),
     "cut_write_duration_seconds" -> (_.last.map(_.writeMs / MsPerS)),
+    "cut_lag_seconds" -> (_.last.flatMap(_.cutLagMs).map(_ / MsPerS)),
     "alignment_duration_seconds" -> (_.alignment),
     "barrier_to_capture_duration_seconds" ->
       (query => query.longest(query.courses.flatMap(_.barrierToCaptureMs))),

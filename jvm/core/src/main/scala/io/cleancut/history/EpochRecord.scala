@@ -129,6 +129,10 @@ final case class EpochRecord(
 
   def cutMs: Long = timings.getOrElse("cutMs", 0L)
 
+  /** Time from the end of its sink until its cut existed; None if it is unknown. */
+  def cutLagMs: Option[Long] =
+    for (gate <- timings.get("gateMs"); cut <- timings.get("cutMs")) yield gate + cut
+
   /** Time until its cut was written and checked; None if it is unknown. */
   def tookMs: Option[Long] = durationMs.map(_ + cutMs + timings.getOrElse("checkMs", 0L))
 

@@ -346,6 +346,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     epoch(cuts, "r1", 1)
     val next = archive.cuts.read(1).get
     assert(next.timings("previousCutMs") == last.writeMs)
+    assert(last.cutLagMs.contains(cut.timings("gateMs") + last.writeMs))
     assert(next.costs.get.executors.segmentBytes == 0, "bytes of an executor count once")
   }
 

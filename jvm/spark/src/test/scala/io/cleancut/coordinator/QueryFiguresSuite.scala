@@ -66,6 +66,7 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(figures.gauge("epoch_duration_seconds").contains(1.5))
     assert(figures.gauge("commit_duration_seconds").contains(0.25))
     assert(figures.gauge("cut_write_duration_seconds").contains(0.04))
+    assert(figures.gauge("cut_lag_seconds").contains(0.29))
     assert(figures.gauge("last_commit_timestamp_seconds").contains(60.0))
     assert(figures.gauge("aligned_operators").contains(1.0))
     assert(figures.gauge("executors").contains(2.0))

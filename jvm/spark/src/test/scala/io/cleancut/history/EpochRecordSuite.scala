@@ -51,6 +51,11 @@ class EpochRecordSuite extends AnyFunSuite {
     assert(record.health.repeatedTasks == 1 && record.timings("cutMs") == 2)
   }
 
+  test("the lag of a cut is known if both of its parts are") {
+    assert(record(3, gateMs = 5, phases = Map("cutMs" -> 2L)).cutLagMs.contains(7L))
+    assert(record(3, gateMs = 5).cutLagMs.isEmpty && recordOf(1).cutLagMs.isEmpty)
+  }
+
   test("many partitions are aggregated into cells without loss") {
     val operator = recordOf(OperatorRecord.MaxCells * 2 + 1).operators.head
     assert(operator.perCell == 3 && operator.ms.size <= OperatorRecord.MaxCells)

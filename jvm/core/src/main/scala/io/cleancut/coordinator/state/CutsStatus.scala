@@ -76,4 +76,8 @@ private[coordinator] object CutsStatus {
  * @param writeMs
  *   duration of the write of its cut, which the cut itself cannot contain
  */
-final case class CommittedEpoch(cut: Cut, writeMs: Long)
+final case class CommittedEpoch(cut: Cut, writeMs: Long) {
+
+  /** Time from the end of its sink until its cut existed; None if it is unknown. */
+  def cutLagMs: Option[Long] = cut.timings.get("gateMs").map(_ + writeMs)
+}

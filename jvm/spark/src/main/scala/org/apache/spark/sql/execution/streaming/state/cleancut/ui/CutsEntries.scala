@@ -88,6 +88,8 @@ private[ui] class EpochEntry(
 
   @JsonIgnore def commitMs: Long = phases(EpochPhase.All.indexOf(EpochPhase.Commit))
 
+  @JsonIgnore def cutLagMs: Long = gateMs + cutMs
+
   /** For example "map side 98%". */
   @JsonIgnore def longestPhase: Option[String] = {
     val (phase, ms) = EpochPhase.All.zip(phases).maxBy(_._2)

@@ -55,6 +55,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     val health = record.health
     val shown = Seq(
       Some("committed" -> Figures.moment(record.writtenMs)),
+      record.cutLagMs.map("cut lag" -> Figures.millis(_)),
       Some("run" -> s"${record.run.runId}, generation ${record.run.generation}"),
       Some("state stores" -> Figures.count(record.stores)),
       Some("rows read" -> Figures.count(record.rows)),

@@ -142,6 +142,7 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
         }),
         "gateMs" -> JInt(epoch.gateMs),
         "cutMs" -> JInt(epoch.cutMs),
+        "cutLagMs" -> JInt(epoch.cutLagMs),
         "rowsInFlight" -> JInt(epoch.rowsInFlight),
         "requests" -> JInt(epoch.requests),
         "growth" -> (if (epoch.growth.isEmpty) JNothing else JString(epoch.growth)),

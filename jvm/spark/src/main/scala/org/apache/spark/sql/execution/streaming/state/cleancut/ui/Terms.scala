@@ -15,6 +15,8 @@ private[ui] object Terms {
     "query" -> "Name of the streaming query, or its ID.",
     "mode" -> "Whether stragglers stop early (unaligned, auto) or each epoch waits for all rows.",
     "committed" -> "Time at which the cut of the epoch was assembled.",
+    "cut lag" ->
+      "Time from the end of the sink until the cut existed; a restart before it repeats the epoch.",
     "duration" ->
       "Time from the start of the trigger until the epoch was committed, in milliseconds.",
     "median" -> "Median duration of the epochs that are shown.",
