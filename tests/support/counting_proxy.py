@@ -4,7 +4,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,18 +20,22 @@ class CountingProxy:
         endpoint: the URL of the proxy.
         requests: method and path of each request, in order.
         delay_s: seconds by which a request is delayed.
+        gate: called with the path of each request before it is forwarded. An OSError drops it.
     """
 
     endpoint: str
     requests: list[tuple[str, str]] = field(default_factory=list)
     delay_s: float = 0.0
+    gate: Callable[[str], None] = lambda _: None
 
     def record(self, sent: bytes) -> None:
         """Records the requests in some bytes, and delays them."""
-        matches = _REQUEST.findall(sent)
-        self.requests += [(method.decode(), path.decode()) for method, path in matches]
+        matches = [(method.decode(), path.decode()) for method, path in _REQUEST.findall(sent)]
+        self.requests += matches
         if matches and self.delay_s:
             time.sleep(self.delay_s)
+        for _, path in matches:
+            self.gate(path)
 
 
 @contextmanager

@@ -158,6 +158,9 @@ final class QueryCoordinator(
   /** Returns when the last cut, and the entry of the next epoch if there is one, exist. */
   def awaitWrites(runId: String): Unit = writerOf(runId).foreach(_.await())
 
+  /** Same for the current run, up to a limit and regardless of failures. */
+  def awaitWrites(limitMs: Long): Unit = runs.current.foreach(_.writer.awaitEnd(limitMs))
+
   /** Throws the failure of a write that no call has reported yet. */
   def checkWrites(runId: String): Unit = writerOf(runId).foreach(_.checkFailure())
 

@@ -178,6 +178,17 @@ class EpochWriterSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.read(1).isDefined)
   }
 
+  test("a driver that ends waits for the cut that is being written, up to a limit") {
+    val mayWrite = new CountDownLatch(1)
+    val cuts = pipelining(mayWrite)
+    cuts.enqueue("r1", 1, "v1\n{}")(_ => ())
+    cuts.awaitWrites(limitMs = 10)
+    assert(archive.cuts.read(1).isEmpty)
+    mayWrite.countDown()
+    cuts.awaitWrites(TimeUnit.SECONDS.toMillis(Patience.Seconds))
+    assert(archive.cuts.read(1).isDefined)
+  }
+
   test("a run whose cut could not be written fails at its next call, and records no end") {
     val cuts = pipelining(new CountDownLatch(0), under => new RefusedCuts(under, epoch = 1))
     cuts.enqueue("r1", 1, "v1\n{}")(_ => fail("there is no cut"))

@@ -1,7 +1,10 @@
 package io.cleancut.coordinator.driver
 
+import java.util.concurrent.TimeUnit
+
 import scala.collection.mutable
 
+import io.cleancut.base.Clock
 import io.cleancut.coordinator.QueryCoordinator
 
 /**
@@ -61,6 +64,18 @@ final class DriverQueries {
       try query.cuts.foreach(_.endRun(runId))
       finally query.endRun(runId).foreach(_.close())
     }
+
+  /**
+   * Waits for the cuts and log entries that are being written, up to a limit and regardless of
+   * failures. Runs may begin further writes meanwhile, which are not awaited.
+   */
+  def awaitWrites(limitMs: Long): Unit = {
+    val clock = Clock.System
+    val endNs = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(limitMs)
+    all.flatMap(_.cuts).foreach { cuts =>
+      cuts.awaitWrites(TimeUnit.NANOSECONDS.toMillis(Math.max(0L, endNs - clock.monotonicNs())))
+    }
+  }
 
   /** Checks all queries that may have late tasks. */
   def scan(check: QueryCoordinator => Boolean): Unit = all.foreach(_.scan(check))

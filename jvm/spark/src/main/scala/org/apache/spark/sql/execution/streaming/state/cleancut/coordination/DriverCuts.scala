@@ -65,6 +65,9 @@ object DriverCuts extends Logging {
   /** A run has ended. */
   private[coordination] def endRun(runId: String): Unit = queries.endRun(runId)
 
+  /** Waits for the cuts and log entries that all runs are writing, up to a limit. */
+  private[coordination] def awaitWrites(limitMs: Long): Unit = queries.awaitWrites(limitMs)
+
   /** The query's coordinator, if it runs on this driver. */
   def of(location: String): Option[QueryCoordinator] = queries.of(location)
 

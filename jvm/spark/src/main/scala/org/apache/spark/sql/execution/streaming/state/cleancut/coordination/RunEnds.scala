@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.streaming.runtime.{QueryExecutionThread, S
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
+import org.apache.spark.util.ShutdownHookManager
 
 import io.cleancut.base.{DaemonThreads, Recent}
 
@@ -21,6 +22,9 @@ import io.cleancut.base.{DaemonThreads, Recent}
  * earlier hook. So the latch of both methods is replaced by a latch that ends the run first. A
  * temporary checkpoint is deleted by Spark before that, see [[beforeDeletion]]. The listener is for
  * runs whose latch could not be replaced.
+ *
+ * If the JVM of the driver ends by SIGTERM or `System.exit`, runs have no end. Their cuts and log
+ * entries that are being written are awaited before the Spark context is stopped.
  */
 object RunEnds extends Logging {
 
@@ -30,13 +34,22 @@ object RunEnds extends Logging {
   // The listeners of a session wait for each other, and must not wait for an unavailable store.
   private val ListenerPatienceMs = 2000L
 
+  /** How long a JVM that ends waits for an unresponsive object store. */
+  private val ShutdownPatienceMs = 10000L
+
   /** Largest number of runs that end concurrently. */
   private val MaxEnds = 1024
   private val ends = new Recent[String, Future[Unit]](MaxEnds)
   private lazy val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-ends"))
 
+  // Once in a JVM. Spark's own hook, which stops the context, has the next lower priority.
+  private lazy val shutdownHook = ShutdownHookManager.addShutdownHook(
+    ShutdownHookManager.SPARK_CONTEXT_SHUTDOWN_PRIORITY + 1
+  )(() => DriverCuts.awaitWrites(ShutdownPatienceMs))
+
   /** Called while the run is active. */
-  private[coordination] def watch(runId: String): Unit =
+  private[coordination] def watch(runId: String): Unit = {
+    shutdownHook
     RunningQueries.byRun(runId).foreach { query =>
       TerminationLatch.replace(query)(() => end(runId, StopPatienceMs))
       val streams = query.sparkSession.streams
@@ -44,6 +57,7 @@ object RunEnds extends Logging {
         if (!streams.listListeners().contains(Listener)) streams.addListener(Listener)
       }
     }
+  }
 
   /** Ends the run whose checkpoint the query's own thread is about to delete. */
   def beforeDeletion(): Unit =
