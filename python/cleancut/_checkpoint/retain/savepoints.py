@@ -46,9 +46,9 @@ def create_savepoint(root: Root, name: str, epoch: int | None) -> int:
 
 def drop_savepoint(root: Root, name: str) -> bool:
     """Drops a savepoint; returns whether it existed."""
-    target = savepoint_name(name)
-    if parse_savepoint_name(target) != name or name not in root.savepoints():
+    if name not in root.savepoints():
         return False
+    target = savepoint_name(name)
     root.objects.delete(target)
     root.objects.delete(side_file_of(target))
     return True
