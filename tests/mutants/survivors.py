@@ -76,6 +76,36 @@ SURVIVORS: Sequence[Survivor] = (
         "`test_a_run_that_starts_at_any_request_loses_nothing`: nothing is deleted either",
     ),
     Survivor(
+        "offline operations",
+        "a rollback takes an epoch and undo together",
+        "`test_a_rollback_takes_either_a_state_or_undo`",
+    ),
+    Survivor(
+        "offline operations",
+        "a clone keeps the ID of its query",
+        "`test_a_clone_is_of_another_query_unless_it_is_requested`",
+    ),
+    Survivor(
+        "savepoints",
+        "a savepoint is reported although another one was stored",
+        "`test_a_savepoint_that_is_stored_with_other_bytes_is_corrupted`",
+    ),
+    Survivor(
+        "savepoints",
+        "a savepoint has the name of an epoch",
+        "`test_an_invalid_savepoint_is_refused_without_traces`",
+    ),
+    Survivor(
+        "savepoints",
+        "a corrupted cut prevents the restore of metadata",
+        "`test_metadata_is_restored_from_the_last_intact_cut`",
+    ),
+    Survivor(
+        "savepoints",
+        "a file that is no savepoint is dropped",
+        "the check is deleted: the list of savepoints has no such file",
+    ),
+    Survivor(
         "objects in Scala",
         "the sizes of a block have no limit",
         "vector `block-stored-length-of-2-gb`",
@@ -187,8 +217,18 @@ SURVIVORS: Sequence[Survivor] = (
     Survivor(
         "commit protocol",
         "O10: a cut of other input is accepted",
-        "`SuccessorSuite`: a successor with other input does not adopt the cut of its "
-        "predecessor",
+        "`SuccessorSuite`: a successor with other input does not adopt the cut of its predecessor",
+    ),
+    Survivor(
+        "commit protocol",
+        "C1: frames that Spark did not count complete an epoch",
+        "`SkippedEpochSuite`: if Spark counts versions, frames of an earlier run do not complete "
+        "an epoch",
+    ),
+    Survivor(
+        "commit protocol",
+        "frames of an operation are read before they are durable",
+        "`ReplacedEpochSuite`: frames that the driver holds are durable after settle",
     ),
     Survivor(
         "capture of in-flight rows",

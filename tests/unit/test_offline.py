@@ -150,6 +150,20 @@ def test_a_rollback_is_applied_as_planned(session: Any) -> None:
     assert not [key for key in plan.to_dict() if key.startswith("_")]
 
 
+def test_a_rollback_takes_either_a_state_or_undo(session: Any) -> None:
+    for at, undo in ((None, False), (2, True)):
+        with pytest.raises(TypeError, match="or undo=True"):
+            cleancut.rollback("/q", at, undo=undo, session=session)
+    assert not session.facade.calls
+
+
+def test_a_clone_is_of_another_query_unless_it_is_requested(session: Any) -> None:
+    for same in (False, True):
+        cleancut.clone("/q", "/c", session=session, same_query=same)
+        target, is_other = session.facade.calls[-1][6:8]
+        assert (target, is_other) == ("/c", not same)
+
+
 def test_an_operation_requires_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offline, "running_session", lambda: None)
     # The object that py4j returns for an unknown class.

@@ -50,6 +50,7 @@ def test_an_invalid_savepoint_is_refused_without_traces(four_cuts: CutFiles) -> 
         ("good", 99, "there is no cut of epoch 99"),
         ("no/good", 1, "a name has 1 to 64 letters"),
         ("x" * 65, 1, "a name has 1 to 64 letters"),
+        ("17", 1, "a name of digits only would be read as an epoch"),
     ]:
         with pytest.raises(RequestError, match=reason) as raised:
             there.create_savepoint(name, epoch)
@@ -58,6 +59,27 @@ def test_an_invalid_savepoint_is_refused_without_traces(four_cuts: CutFiles) -> 
     with pytest.raises(CorruptedError):
         there.create_savepoint("good", 1)
     assert there.savepoints() == []
+
+
+class LossyObjects(MemoryObjects):
+    """An object store that stores all bytes but the last one."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        return super().create(name, data[:-1])
+
+
+def root_of(files: CutFiles, kind: type[MemoryObjects]) -> Root:
+    data = {
+        name.removeprefix("cleancut/"): content
+        for name, content in files.objects().items()
+        if name.startswith("cleancut/")
+    }
+    return Root("memory", kind(data))
+
+
+def test_a_savepoint_that_is_stored_with_other_bytes_is_corrupted(four_cuts: CutFiles) -> None:
+    with pytest.raises(CorruptedError, match="it is not what was written"):
+        create_savepoint(root_of(four_cuts, LossyObjects), "good", 1)
 
 
 class ConcurrentCollection(MemoryObjects):
@@ -70,15 +92,10 @@ class ConcurrentCollection(MemoryObjects):
 
 
 def test_a_cut_deleted_during_its_savepoint_is_refused(four_cuts: CutFiles) -> None:
-    data = {
-        name.removeprefix("cleancut/"): content
-        for name, content in four_cuts.objects().items()
-        if name.startswith("cleancut/")
-    }
-    objects = ConcurrentCollection(data)
+    root = root_of(four_cuts, ConcurrentCollection)
     with pytest.raises(RequestError, match="was deleted meanwhile"):
-        create_savepoint(Root("memory", objects), "good", 1)
-    assert not [name for name in objects.data if name.startswith("savepoints/")]
+        create_savepoint(root, "good", 1)
+    assert root.savepoints() == []
 
 
 def test_a_file_is_created_completely_and_once(tmp_path: Path) -> None:

@@ -225,6 +225,15 @@ def test_lost_metadata_is_restored_from_a_cut(
         assert main(["restore-metadata", location]) == 1
 
 
+def test_metadata_is_restored_from_the_last_intact_cut(four_cuts: CutFiles) -> None:
+    path = four_cuts.location / "metadata"
+    before = path.read_text(encoding="utf-8").replace(" ", "")
+    path.unlink()
+    four_cuts.change(four_cuts.cut_path(3), lambda data: data[:-1])
+    Checkpoint(four_cuts.location).restore_metadata()
+    assert path.read_text(encoding="utf-8") == before
+
+
 def test_metadata_without_a_cut_cannot_be_restored(two_partitions: CheckpointFiles) -> None:
     with pytest.raises(CleancutError) as refused:
         Checkpoint(two_partitions.location).restore_metadata()

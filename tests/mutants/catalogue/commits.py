@@ -139,6 +139,126 @@ MUTANTS: Sequence[Mutant] = [
     ),
     *mutants_of(
         "commit protocol",
+        f"{_COORDINATOR}/CommitSources.scala",
+        ("CommitSourcesSuite", "SkippedEpochSuite", "FinishedEpochSuite", _SIMULATION),
+        (
+            "C2: frames of this run count although an earlier run has more stores",
+            "if current.size < other.size => before",
+            "if false => before",
+        ),
+        (
+            "C2: an earlier run without frames completes an epoch whose tasks have run",
+            "isWhole(stores) && (stores.nonEmpty || reported.isRight)",
+            "isWhole(stores)",
+        ),
+        (
+            "C2: without a cut, some tasks complete an epoch",
+            "      reported.isRight && runs.locked(",
+            "      reported.isRight || runs.locked(",
+        ),
+        (
+            "tasks of a skipped epoch run again without an ownership check",
+            "      runs.checkOwner(request.run, request.epoch)\n",
+            "",
+        ),
+        (
+            "C1: frames that Spark did not count complete an epoch",
+            "  private def fromEarlierRun(request: Request) =\n    if (request.isCounted) None",
+            "  private def fromEarlierRun(request: Request) =\n    if (false) None",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/EpochFinisher.scala",
+        ("FinishedEpochSuite", _SIMULATION),
+        (
+            "N1: an epoch is finished from a seal of other input",
+            "      .filter(_.offsets == runs.logs.offsets(epoch))\n",
+            "",
+        ),
+        (
+            "N1: an epoch is finished from a seal without all stores",
+            "      if (missing.nonEmpty) {",
+            "      if (false) {",
+        ),
+        (
+            "N1: an epoch is finished without an ownership check",
+            "      runs.checkOwner(run, epoch)\n",
+            "",
+        ),
+        (
+            "N3: Spark continues from other versions than those of the seal",
+            "Either.cond(others.isEmpty, seal.stores, others)",
+            "Either.cond(true, seal.stores, others)",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/OfflineEpochRun.scala",
+        ("ReplacedEpochSuite", "ReferredSegmentsSuite", _SIMULATION),
+        (
+            "an operation loses in-flight rows",
+            "    for (source <- inFlight if !source.isEmpty) {",
+            "    for (source <- inFlight if source.isEmpty) {",
+        ),
+        (
+            "a cut does not list the segments that an operation references",
+            "      run.ledger.operate(_.copy(referred = Some(referred)))\n",
+            "",
+        ),
+        (
+            "frames of an operation are read before they are durable",
+            "    frames.flush(run, epoch)\n",
+            "",
+        ),
+        (
+            "a running query keeps a cancelled operation",
+            "run => runs.locked(run.cancelReplacement())",
+            "_ => ()",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/SealWriter.scala",
+        ("SealedEpochSuite", "FinishedEpochSuite", _SIMULATION),
+        (
+            "S6: a repeated seal of another result is accepted",
+            "      if (!stored.exists(hasSealed(_, seal))) {",
+            "      if (false) {",
+        ),
+        (
+            "S6: a repeated seal with other output is accepted",
+            " && stored.output == seal.output &&",
+            " &&",
+        ),
+        (
+            "seals are never deleted by their run",
+            "    runs.locked(run.sealWritten(name))\n",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/EpochClaims.scala",
+        ("SealedEpochSuite", "EpochWriterSuite", "CutsEndpointSuite", _SIMULATION),
+        (
+            "S10: a run does not check ownership after its claim",
+            "    val owner = runs.laterOwner(run)\n",
+            "    val owner = Option.empty[String]\n",
+        ),
+        (
+            "S9: a claim does not copy the seal that the run follows",
+            "      followed.fold(empty) { seal =>",
+            "      followed.filter(_ => false).fold(empty) { seal =>",
+        ),
+        (
+            "O15: a task opens a store before the entry of its epoch exists",
+            "      else if (waits(run, epoch)) planned(run)\n",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
         f"{_CORE}/cutstore/gc/CutSweep.scala",
         _SWEEP_SUITES,
         (

@@ -90,6 +90,15 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(chainOf(part(1)).isEmpty && archive.cuts.epochs().last == Epochs - 1)
   }
 
+  test("frames that the driver holds are durable after settle") {
+    val operation = begun(Set(part(0)))
+    operation.hold("operation", Epochs)
+    write(operation, part(0), 900L)
+    assert(segments(Epochs).isEmpty)
+    operation.settle("operation", Epochs)
+    assert(segments(Epochs).size == 1)
+  }
+
   test("it is not committed without a frame of each store") {
     val operation = begun(Set(part(0), part(2)))
     write(operation, part(0), 900L)

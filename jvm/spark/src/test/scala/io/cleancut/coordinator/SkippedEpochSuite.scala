@@ -54,6 +54,15 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
   }
 
+  test("if Spark counts versions, frames of an earlier run do not complete an epoch") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
+    val counted = s"""v2\n{"stateUniqueIds":{"0":[[["one"]],[["other"]]]}}"""
+    val error = errorOf(driver().commit("r2", 1, counted))
+    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE" && archive.cuts.epochs() == Seq(0L))
+  }
+
   /** A plan with two partitions of one operator, whose tasks report to a driver. */
   private class Plan(driver: QueryCoordinator, run: String, epoch: Long) extends EpochPlan {
     var runs = 0
