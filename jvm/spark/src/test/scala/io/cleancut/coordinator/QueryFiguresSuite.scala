@@ -3,7 +3,7 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.state.{CommittedEpoch, CutsStatus, OperatorReasons}
+import io.cleancut.coordinator.state.{CommittedEpoch, CutsStatus, OperatorReasons, QueryFigures}
 import io.cleancut.cutstore.Notes
 import io.cleancut.cutstore.usage.{Usage, UsageBook}
 import io.cleancut.format.{FrameKind, FramePlace, StoreCut}

@@ -2,7 +2,7 @@ package io.cleancut.metrics
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.coordinator.QueryFigures
+import io.cleancut.coordinator.state.QueryFigures
 
 class MetricCatalogSuite extends AnyFunSuite {
   // Prometheus' base units, and nouns of counts without a unit.

@@ -12,7 +12,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.streaming.StateOperatorProgress
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.{QueryCoordinator, QueryFigures}
+import io.cleancut.coordinator.QueryCoordinator
+import io.cleancut.coordinator.state.QueryFigures
 import io.cleancut.history.SlowEpochs
 import io.cleancut.metrics.{Metric, MetricCatalog, MetricSource}
 import io.cleancut.objectstore.RequestKind

@@ -1,10 +1,9 @@
-package io.cleancut.coordinator
+package io.cleancut.coordinator.state
 
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.cutstore.Notes
 import io.cleancut.format.{PackedChain, StoreCut}
 import io.cleancut.format.cut.ChannelCourse
