@@ -15,6 +15,7 @@ CONSTANTS
   Last,    \* the last epoch
   Sinks,   \* what the sink of a run may be: "plain" shows rows as they come, "skip" does so too
            \* but leaves out an epoch that it has seen, "seal" shows nothing before the seal
+  Handovers, \* whether a run may wait for the run before
   Broken   \* the one rule that nobody follows, or "none"
 
 Follows(rule) == Broken # rule
@@ -35,25 +36,30 @@ Nothing == Made(Absent, Whole)
 VARIABLES
   run,     \* of each run, what its driver knows
   top,     \* the highest generation that has an owner
-  isEnded, \* whether the run of that generation has said that it has ended
+  ended,   \* the generations whose runs have said that they have ended
+  waiting, \* the generations whose runs wait for the end of the run before
+  took,    \* those of them that have taken the query
   entry,   \* of each epoch, who has created its entry of the offset log
   object,  \* of each epoch and generation, the seal or claim: what is decided
   frames,  \* of each epoch, the complete sets of frames that are durable
   shown,   \* of each epoch, all that the sink has ever let be seen
   cut      \* of each epoch, the cuts that were ever created
 
-owners == <<top, isEnded>>
+owners == <<top, ended, waiting, took>>
 vars == <<run, owners, entry, object, frames, shown, cut>>
 
 Inactive(at) ==
   [at |-> at, generation |-> 0, sink |-> Nobody, isAlone |-> FALSE, epoch |-> 0,
    isFirst |-> FALSE, input |-> Absent, isEntering |-> FALSE, follows |-> Absent,
-   made |-> Nothing, queue |-> "empty", owed |-> Nothing, owedAt |-> 0]
+   made |-> Nothing, queue |-> "empty", owed |-> Nothing, owedAt |-> 0,
+   check |-> "next", handsOver |-> FALSE]
 
 Init ==
   /\ run = [r \in Runs |-> Inactive("idle")]
   /\ top = 0
-  /\ isEnded = TRUE
+  /\ ended = {}
+  /\ waiting = {}
+  /\ took = {}
   /\ entry = [e \in Epochs |-> Absent]
   /\ object = [e \in Epochs |-> [g \in Generations |-> Absent]]
   /\ frames = [e \in Epochs |-> {}]
@@ -68,6 +74,7 @@ Moves(r, to) == run' = [run EXCEPT ![r].at = to]
 Ends(r) == run' = [run EXCEPT ![r] = Inactive("over")]
 
 IsFollowed(r) == top > run[r].generation
+IsLast(g) == g = top \/ (g + 1 = top /\ top \in waiting)
 
 (* The run ends because of a later owner. One that finds none has been stopped by nobody. *)
 Stops(r) == run' = [run EXCEPT ![r] = Inactive(IF IsFollowed(r) THEN "over" ELSE "stopped")]
@@ -94,28 +101,51 @@ Start(r) ==
   /\ \E sink \in Sinks :
        run' = [run EXCEPT ![r].at = IF Follows("OwnThenFind") THEN "own" ELSE "find",
                           ![r].generation = top + 1,
-                          ![r].isAlone = isEnded,
+                          ![r].isAlone = top = 0 \/ top \in ended,
                           ![r].sink = sink]
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
-(* O1: it takes the next generation that is free. *)
+(* O1: it takes the next generation that is free. T1: it may wait for the run before. *)
 Own(r) ==
   /\ Is(r, "own")
   /\ LET wanted == run[r].generation IN
        IF wanted <= top /\ Follows("OwnerIfAbsent")
        THEN /\ run' = [run EXCEPT ![r].generation = wanted + 1, ![r].isAlone = FALSE]
             /\ UNCHANGED owners
-       ELSE /\ top' = Maximum({top, wanted})
-            /\ isEnded' = ~Follows("EndTruly")
-            /\ Moves(r, IF Follows("OwnThenFind") THEN "find" ELSE "look")
+       ELSE \E waits \in IF run[r].isAlone \/ ~Follows("OwnThenFind") \/ ~Handovers
+                         THEN {FALSE} ELSE BOOLEAN :
+              /\ top' = Maximum({top, wanted})
+              /\ ended' = IF Follows("EndTruly") THEN ended ELSE ended \cup {wanted}
+              /\ waiting' = IF waits THEN waiting \cup {wanted} ELSE waiting
+              /\ Moves(r, IF waits THEN "wait"
+                          ELSE IF Follows("OwnThenFind") THEN "find" ELSE "look")
+              /\ UNCHANGED took
   /\ UNCHANGED <<entry, object, frames, shown, cut>>
+
+(* T3: it waits for the end of the run before, or for as long as it is willing to. *)
+Wait(r) ==
+  /\ Is(r, "wait")
+  /\ \E hasEnded \in {run[r].generation - 1 \in ended, FALSE} :
+       run' = [run EXCEPT ![r].isAlone = hasEnded,
+                          ![r].at = IF Follows("TookThenFind") THEN "take" ELSE "find"]
+  /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
+
+(* T3: the query is taken, if that has not happened by the owner alone. *)
+Take(r) ==
+  /\ Is(r, "take")
+  /\ took' = IF Follows("Took") THEN took \cup {run[r].generation} ELSE took
+  /\ Moves(r, IF Follows("TookThenFind") THEN "find" ELSE "look")
+  /\ UNCHANGED <<top, ended, waiting, entry, object, frames, shown, cut>>
 
 (* O2, S8: it finds the latest cut, and the seal of the epoch after that. *)
 Find(r) ==
   /\ Is(r, "find")
   /\ LET e == Cardinality(Committed) IN
        IF e > Last THEN Ends(r)
-       ELSE run' = [run EXCEPT ![r].at = IF Follows("OwnThenFind") THEN "look" ELSE "own",
+       ELSE run' = [run EXCEPT ![r].at = IF ~Follows("OwnThenFind") THEN "own"
+                                        ELSE IF ~Follows("TookThenFind") /\
+                                                run[r].generation \in waiting
+                                        THEN "take" ELSE "look",
                                ![r].epoch = e,
                                ![r].isFirst = TRUE,
                                ![r].follows = Sealed(e)]
@@ -145,6 +175,22 @@ IsToClaim(r) ==
      \/ run[r].follows = Absent /\ run[r].sink # "seal" /\ Follows("Claim")
 
 Planned(r) == IF IsToClaim(r) THEN "claim" ELSE "work"
+
+(* What a run knows after a request of an ownership check, which it passes with `passed`. T2: a run *)
+(* that finds a waiting one goes on, unless that has taken the query, or another one is later.     *)
+Checked(r, passed) ==
+  LET g == run[r].generation
+      over == Inactive(IF IsFollowed(r) THEN "over" ELSE "stopped")
+      next == [passed EXCEPT !.check = "next"]
+  IN CASE run[r].check = "next" ->
+            IF ~IsFollowed(r) THEN next
+            ELSE IF g + 1 \notin waiting THEN over
+            ELSE [run[r] EXCEPT !.check = "took", !.handsOver = TRUE]
+       [] run[r].check = "took" ->
+            IF g + 1 \in took /\ Follows("LookTook") THEN over
+            ELSE [run[r] EXCEPT !.check = "later"]
+       [] run[r].check = "later" ->
+            IF top > g + 1 /\ Follows("LookLater") THEN over ELSE next
 
 (* Spark reads its log of offsets. *)
 Read(r) ==
@@ -258,7 +304,8 @@ Seal(r) ==
 (* S7 *)
 LookAfterSeal(r) ==
   /\ Is(r, "look after seal")
-  /\ IF IsFollowed(r) THEN Stops(r) ELSE Moves(r, IF Follows("SealThenShow") THEN "show" ELSE "cut")
+  /\ run' = [run EXCEPT ![r] =
+       Checked(r, [@ EXCEPT !.at = IF Follows("SealThenShow") THEN "show" ELSE "cut"])]
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
 (* The sink lets the epoch be seen. Where the same was seen before, it replaces that. *)
@@ -307,6 +354,11 @@ CommitLater(r) ==
                            ![r].owedAt = e]
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
+(* T2: a run that hands over plans no epoch after this one. *)
+HandingOver(after) ==
+  IF after.handsOver
+  THEN [after EXCEPT !.at = "hand over", !.isEntering = FALSE] ELSE after
+
 (* C5 in the queue. Q2: no cut of an earlier run can be there. *)
 PutQueued(r) ==
   /\ run[r].queue = "cut"
@@ -324,8 +376,9 @@ PutQueued(r) ==
 (* O4 in the queue. *)
 LookQueued(r) ==
   /\ run[r].queue = "look"
-  /\ IF ~IsFollowed(r) THEN run' = [run EXCEPT ![r].queue = "empty"]
-     ELSE IF IsActive(r) THEN Stops(r) ELSE Ends(r)
+  /\ IF IsActive(r)
+     THEN run' = [run EXCEPT ![r] = Checked(r, HandingOver([@ EXCEPT !.queue = "empty"]))]
+     ELSE IF IsFollowed(r) THEN Ends(r) ELSE run' = [run EXCEPT ![r].queue = "empty"]
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
 
 (* A query that is idle has committed its last epoch. *)
@@ -338,21 +391,30 @@ EndIdle(r) ==
 (* O4: it looks for the next generation before it plans the next epoch. *)
 LookAfterCut(r) ==
   /\ Is(r, "look after cut")
-  /\ IF IsFollowed(r) /\ Follows("LookAfterCut") THEN Stops(r)
-     ELSE IF run[r].epoch = Last THEN Ends(r)
-     ELSE run' = [run EXCEPT ![r].at = "plan",
-                             ![r].epoch = @ + 1,
-                             ![r].isFirst = FALSE,
-                             ![r].input = Absent,
-                             ![r].isEntering = FALSE,
-                             ![r].follows = Absent,
-                             ![r].made = Nothing]
+  /\ LET passed ==
+           IF run[r].epoch = Last THEN Inactive("over")
+           ELSE [run[r] EXCEPT !.at = "plan",
+                               !.epoch = @ + 1,
+                               !.isFirst = FALSE,
+                               !.input = Absent,
+                               !.isEntering = FALSE,
+                               !.follows = Absent,
+                               !.made = Nothing]
+     IN run' = [run EXCEPT ![r] =
+          IF Follows("LookAfterCut") THEN Checked(r, HandingOver(passed)) ELSE passed]
   /\ UNCHANGED <<owners, entry, object, frames, shown, cut>>
+
+(* T2: it says that it has ended, and so lets the run take the query that waits for it. *)
+HandOver(r) ==
+  /\ Is(r, "hand over")
+  /\ ended' = ended \cup {run[r].generation}
+  /\ Ends(r)
+  /\ UNCHANGED <<top, waiting, took, entry, object, frames, shown, cut>>
 
 -----------------------------------------------------------------------------
 
 Step(r) ==
-  \/ Own(r) \/ Find(r) \/ Look(r) \/ PutFence(r) \/ Read(r) \/ Plan(r) \/ Enter(r)
+  \/ Own(r) \/ Wait(r) \/ Take(r) \/ HandOver(r) \/ Find(r) \/ Look(r) \/ PutFence(r) \/ Read(r) \/ Plan(r) \/ Enter(r)
   \/ Claim(r) \/ LookAfterClaim(r) \/ Work(r) \/ Seal(r) \/ LookAfterSeal(r)
   \/ Show(r) \/ Commit(r) \/ LookAfterCut(r)
   \/ CommitLater(r) \/ PutQueued(r) \/ LookQueued(r) \/ EndIdle(r)
@@ -370,9 +432,10 @@ End(r) ==
   /\ IsActive(r)
   /\ (~run[r].isEntering /\ run[r].queue = "empty") \/ ~Follows("EndAfterEntry")
   /\ run[r].at # "own"
-  /\ run[r].generation = top
+  /\ IsLast(run[r].generation)
   /\ run[r].isAlone \/ run[r].at \notin {"find", "look", "fence"} \/ ~Follows("EndAfterFence")
-  /\ isEnded' = TRUE
+  /\ run[r].at \notin {"wait", "take"} \/ ~Follows("NoEndOfWaiting")
+  /\ ended' = ended \cup {run[r].generation}
   /\ IF run[r].isEntering \/ run[r].queue # "empty"
      THEN run' = [run EXCEPT ![r] = [Inactive("over") EXCEPT !.isEntering = run[r].isEntering,
                                                              !.generation = run[r].generation,
@@ -381,7 +444,7 @@ End(r) ==
                                                              !.owedAt = run[r].owedAt,
                                                              !.epoch = run[r].epoch]]
      ELSE Ends(r)
-  /\ UNCHANGED <<top, entry, object, frames, shown, cut>>
+  /\ UNCHANGED <<top, waiting, took, entry, object, frames, shown, cut>>
 
 Spec == Init /\ [][\E r \in Runs : Start(r) \/ Step(r) \/ Die(r) \/ End(r)]_vars
 
@@ -435,6 +498,10 @@ NeverFenced == \A e \in Epochs : cut[e] # {} => entry[e] # Fence
 NeverEnteredLate == \A r \in Runs : ~(run[r].isEntering /\ IsFollowed(r))
 NeverPlannedBeforeCut == \A r \in Runs : ~(run[r].isEntering /\ run[r].queue = "cut")
 NeverCutLate == \A r \in Runs : ~(run[r].queue = "cut" /\ IsFollowed(r))
+NeverHandedOver == \A e \in Epochs : \A c \in cut[e] :
+  c.generation \in waiting => \A r \in Runs : run[r].generation = c.generation => ~run[r].isAlone
+NeverTakenFromActive == \A r, q \in Runs :
+  ~(run[r].handsOver /\ IsActive(r) /\ run[r].generation + 1 \in took)
 NeverSkipped == \A r \in Runs : Is(r, "cut") => run[r].sink # "skip" \/ shown[run[r].epoch] = {} \/
   \E f \in frames[run[r].epoch] : f.generation = run[r].generation
 =============================================================================

@@ -22,6 +22,7 @@ class Case:
     """A run of the checker.
 
     violates: the expected violation, empty if the model has to hold
+    handovers: whether a run may wait for the end of the run before
     """
 
     name: str
@@ -31,6 +32,7 @@ class Case:
     last: int = 1
     sinks: str = "plain seal"
     broken: str = "none"
+    handovers: bool = False
 
     def check(self) -> tlc.Verdict:
         runs = ", ".join(f"r{n}" for n in range(1, self.runs + 1))
@@ -40,6 +42,7 @@ class Case:
             "Last": str(self.last),
             "Sinks": f"{{{sinks}}}",
             "Broken": f'"{self.broken}"',
+            "Handovers": str(self.handovers).upper(),
         }
         return tlc.check("Cuts", constants, list(self.invariants))
 
@@ -64,15 +67,20 @@ class OfPages:
 
 
 def without(
-    rule: str, violates: str, runs: int = 3, last: int = 1, sinks: str = "plain seal"
+    rule: str,
+    violates: str,
+    runs: int = 3,
+    last: int = 1,
+    sinks: str = "plain seal",
+    handovers: bool = False,
 ) -> Case:
     """Returns the model without a rule, which must violate exactly the named invariant."""
-    return Case(rule, violates, (violates,), runs=runs, last=last, sinks=sinks, broken=rule)
+    return Case(rule, violates, (violates,), runs, last, sinks, broken=rule, handovers=handovers)
 
 
-def reaches(never: str, last: int = 1, sinks: str = "plain seal") -> Case:
+def reaches(never: str, last: int = 1, sinks: str = "plain seal", handovers: bool = False) -> Case:
     """Checks that the model reaches a state that an invariant excludes."""
-    return Case(never, never, (never,), last=last, sinks=sinks)
+    return Case(never, never, (never,), last=last, sinks=sinks, handovers=handovers)
 
 
 def without_of_pages(rule: str, violates: str) -> OfPages:
@@ -83,6 +91,7 @@ HOLDS: list[Case | OfPages] = [
     Case("three runs, two epochs"),
     Case("sinks that skip, too", sinks="skip seal"),
     Case("three epochs", last=2),
+    Case("handovers", handovers=True),
     OfPages("pages, three epochs"),
 ]
 REACHES: list[Case | OfPages] = [
@@ -95,6 +104,8 @@ REACHES: list[Case | OfPages] = [
     reaches("NeverEnteredLate"),
     reaches("NeverCutLate"),
     reaches("NeverPlannedBeforeCut", last=2),
+    reaches("NeverHandedOver", handovers=True),
+    reaches("NeverTakenFromActive", handovers=True),
     # With one format of cuts a segment is deleted in the fourth epoch at the earliest.
     OfPages("NeverSwept", "NeverSwept", ("NeverSwept",), last=3, pins=0),
     OfPages("NeverPagesSwept", "NeverPagesSwept", ("NeverPagesSwept",)),
@@ -124,6 +135,11 @@ BROKEN: list[Case | OfPages] = [
     without("FirstSeal", "ShownOnce"),
     without("FirstWhole", "ShownOnce"),
     without("CutIfAbsent", "OneCut"),
+    without("Took", "ShownOnce", handovers=True),
+    without("LookTook", "ShownOnce", handovers=True),
+    without("LookLater", "ShownOnce", handovers=True),
+    without("TookThenFind", "ShownOnce", handovers=True),
+    without("NoEndOfWaiting", "NoneStopped", handovers=True),
     without("LatestFrames", "ShownIsCut", sinks="skip seal"),
     without_of_pages("PageBeforeRoot", "NothingGone"),
     without_of_pages("WholeWindow", "WholeChains"),
