@@ -1,8 +1,8 @@
 """A driver of a query that may have other drivers.
 
-`python -m tests.support.rival <endpoint> <location> <input> <root>` runs the query until the file
-`done` is in the root, and then to the end of its input. Its last line is the error that ended it,
-or "the end".
+`python -m tests.support.rival <endpoint> <location> <input> <root> <handover timeout>` runs the
+query until the file `done` is in the root, and then to the end of its input. Its last line is the
+error that ended it, "handed over" if it has ended before, or "the end".
 """
 
 import sys
@@ -19,6 +19,7 @@ from tests.support.kills import die_with_the_test
 from tests.support.sessions import builder
 
 END = "the end"
+HANDED_OVER = "handed over"
 
 
 def input_at(directory: Path) -> SkewedInput:
@@ -36,9 +37,10 @@ def done_at(root: Path) -> Path:
     return root / "done"
 
 
-def main(endpoint: str, location: str, source: Path, root: Path) -> str:
-    """Runs the query; returns its error, or "the end"."""
+def main(endpoint: str, location: str, source: Path, root: Path, timeout: str) -> str:
+    """Runs the query; returns its error, "handed over", or "the end"."""
     session = cleancut.configure(builder("local[2]"), endpoint=endpoint, cuts=True)
+    session = session.config("spark.sql.streaming.stateStore.cleancut.handoverTimeout", timeout)
     spark = session.getOrCreate()
     query = (
         input_at(source)
@@ -52,6 +54,9 @@ def main(endpoint: str, location: str, source: Path, root: Path) -> str:
     try:
         while query.isActive and not done_at(root).exists():
             time.sleep(0.05)
+        if not query.isActive:
+            query.awaitTermination()
+            return HANDED_OVER
         query.processAllAvailable()
         query.stop()
     except StreamingQueryException as failure:
@@ -61,4 +66,4 @@ def main(endpoint: str, location: str, source: Path, root: Path) -> str:
 
 if __name__ == "__main__":
     die_with_the_test()
-    print(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])))
+    print(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), sys.argv[5]))

@@ -113,6 +113,7 @@ GIVEN = {
     "--dialect": "r2",
     "--encryption": "kms",
     "--endpoint": "http://127.0.0.1:9000",
+    "--handover-timeout": "1m",
     "--history-retention": "720h",
     "--lazy-restore": "false",
     "--local-cache-size": "2g",

@@ -147,6 +147,11 @@ def ended_name(generation: int) -> str:
     return f"{OWNERS}/{generation:020d}.ended"
 
 
+def took_name(generation: int) -> str:
+    """The name of the record that a run which had waited has taken the query, below the root."""
+    return f"{OWNERS}/{generation:020d}.took"
+
+
 def parse_owner_name(name: str) -> int | None:
     """The generation in the name of an owner's record; None for other objects."""
     match = _OWNER.fullmatch(name)

@@ -197,6 +197,11 @@ class Options(TypedDict, total=False):
         _SWITCH,
         "whether an epoch begins while the cut of the epoch before is being written.",
     ]
+    handover_timeout: Annotated[
+        Duration,
+        _duration(hours=1),
+        'how long a start waits for a running driver to complete its epoch; "0ms" takes at once.',
+    ]
     merged_aggregation: Annotated[
         bool,
         _SWITCH,

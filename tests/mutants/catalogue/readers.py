@@ -169,7 +169,7 @@ MUTANTS: Sequence[Mutant] = [
         ),
         (
             "objects are deleted after the fence of another process",
-            "        if self._concurrent.is_fence:\n            return False\n",
+            "        if self._concurrent.runs_nothing:\n            return False\n",
             "",
         ),
         (

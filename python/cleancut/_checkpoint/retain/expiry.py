@@ -38,6 +38,7 @@ from cleancut._format.layout import (
     parse_page_name,
     parse_seal_name,
     parse_segment_name,
+    took_name,
 )
 from cleancut._format.spark.log_entries import rolled_back_from
 from cleancut._storage.objects import Place, Stored
@@ -177,12 +178,12 @@ class _Owner(NamedTuple):
     Attributes:
         generation: its generation; 0 before the first run.
         alive: description of the run if it has not recorded its end; else None.
-        is_fence: whether it is a fence, which runs nothing, and the fenced run may be alive.
+        runs_nothing: whether it is a fence, or waits for the run before; that may be alive.
     """
 
     generation: int
     alive: str | None
-    is_fence: bool = False
+    runs_nothing: bool = False
 
 
 class _Scan:
@@ -261,7 +262,7 @@ class _Scan:
         if self._concurrent.alive is None:
             return True
         # Cuts that an operation has read may have been deleted before it was fenced.
-        if self._concurrent.is_fence:
+        if self._concurrent.runs_nothing:
             return False
         is_young = stored.modified_ms >= self._now_ms - _YOUNG_MS
         return part.epoch < self.retained_epochs[0] - _MARGIN_EPOCHS and not is_young
@@ -417,7 +418,8 @@ def _owner_of(root: Root) -> _Owner:
         since = datetime.fromtimestamp(note["startedMs"] / 1000, UTC)
         described = f"run {note['runId']} on {note['host']}, generation {last}, since "
         described += f"{tables.cell(since)} UTC"
-        return _Owner(last, described, is_fence=note.get("fence") is True)
+        is_waiting = note.get("waitsFor") is not None and took_name(last) not in listed
+        return _Owner(last, described, runs_nothing=is_waiting or note.get("fence") is True)
     except (ValueError, KeyError, TypeError):
         return _Owner(last, f"the run of generation {last}")
 

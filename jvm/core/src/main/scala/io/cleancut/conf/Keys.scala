@@ -120,6 +120,18 @@ object Keys {
     since = "0.1.0"
   )
 
+  val HandoverTimeout: Key[Long] = Key(
+    "handoverTimeout",
+    doc = "How long a start waits for a run of the same query that is still active: that run " +
+      "completes its epoch and ends without an error, and the new run continues after it. When " +
+      "the time is over, the new run takes the query, and the other one ends with " +
+      "CLEANCUT_FENCED. 0ms takes it at once. A start after a driver that was killed waits for " +
+      "the whole time. It applies to checkpoints with cuts. You can change it at each start.",
+    default = 0L,
+    KeyType.durationMs(maxMs = 3600000L),
+    since = "0.1.0"
+  )
+
   val LocalCacheSize: Key[Long] = Key(
     "localCacheSize",
     doc = "How much of Spark's local directories one executor uses to cache snapshots that it " +
@@ -421,6 +433,7 @@ object Keys {
     CompressionLevel,
     CutRetention,
     Cuts,
+    HandoverTimeout,
     HistoryRetention,
     LazyRestore,
     LocalCacheSize,

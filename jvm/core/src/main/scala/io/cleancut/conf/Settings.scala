@@ -48,6 +48,7 @@ final case class Settings(
     requiresProvider: Boolean,
     cuts: Option[Boolean],
     pipelinesCuts: Boolean,
+    handoverTimeoutMs: Long,
     channels: ChannelSettings,
     cutRetentionMs: Long,
     historyRetentionMs: Long,
@@ -100,6 +101,7 @@ object Settings {
     checksCompatibility <- Keys.CheckCompatibility.read(confs)
     cuts <- Keys.Cuts.read(confs)
     pipelinedCuts <- Keys.PipelinedCuts.read(confs)
+    handoverTimeoutMs <- Keys.HandoverTimeout.read(confs)
     require <- Keys.RequireProvider.read(confs)
     mode <- Keys.Mode.read(confs)
     alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
@@ -126,6 +128,7 @@ object Settings {
     require.fold(cuts.contains("true") || mode != Keys.Mode.default)(_.toBoolean),
     cuts.map(_.toBoolean),
     pipelinedCuts,
+    handoverTimeoutMs,
     ChannelSettings(
       CaptureMode.named(mode, alignmentTimeoutMs),
       maxEpochMs,

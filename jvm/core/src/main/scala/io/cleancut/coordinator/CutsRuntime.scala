@@ -37,7 +37,12 @@ import io.cleancut.objectstore.ObjectStore
  * @param maintenance
  *   background work that runs concurrently with epochs; None if no limits are configured
  * @param reads
- *   performs the independent reads of a start
+ *   performs independent reads
+ * @param handoverMs
+ *   how long a start waits for the end of the run that owns the query; 0 if it takes the query at
+ *   once
+ * @param stopQuery
+ *   stops the query of a run; called by threads of that query, and returns when it has begun
  */
 final case class CutsRuntime(
     clock: Clock,
@@ -53,7 +58,9 @@ final case class CutsRuntime(
     beforeWait: CompletableFuture[_] => Unit = _ => (),
     watcher: Option[EpochWatcher] = None,
     maintenance: Option[Maintenance] = None,
-    reads: ParallelReads = ParallelReads.shared
+    reads: ParallelReads = ParallelReads.shared,
+    handoverMs: Long = 0L,
+    stopQuery: String => Unit = _ => ()
 )
 
 object CutsRuntime {

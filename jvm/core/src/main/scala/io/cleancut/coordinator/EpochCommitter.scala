@@ -76,6 +76,7 @@ final private[coordinator] class EpochCommitter(
     } else {
       val counted = commit(run, epoch, entry, plan, begin)
       written(counted)
+      runs.handover.stop(run)
       counted
     }
   }
@@ -138,6 +139,9 @@ final private[coordinator] class EpochCommitter(
       val stored = run.stored.map(_.now(made.used, archive))
       complete(run, Committed(cut, Some(Report(cut, cutMs, tasks, aligned, stored))))
       written(cut.commit)
+      runs.handover.stop(run)
+      // The entry of the next epoch, which is the next write, must not follow.
+      runs.handover.checkNone(run)
     }
     ()
   }

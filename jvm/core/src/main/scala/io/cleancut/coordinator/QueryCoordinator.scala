@@ -60,6 +60,7 @@ final class QueryCoordinator(
     runs.atStart(runId, name)(action)
   def endRun(runId: String): Unit = runs.endRun(runId)
   def checkOwner(runId: String): Unit = runs.checkOwner(runId)
+  def endIfAwaited(runId: String): Unit = runs.endIfAwaited(runId)
   private[cleancut] def fenceRunsOf(earlier: QueryCoordinator): Unit =
     runs.fenceRunsOf(earlier.runs)
   private[cleancut] def hasFenced(runId: String): Boolean = runs.hasFenced(runId)

@@ -34,7 +34,9 @@ final private[coordinator] class RunRegistry(
   private var fencedRuns = Set.empty[String]
   @volatile private var closed = false
   private val starts = new SharedStart(start, runtime.beforeWait)
-  private val newRuns = new RunStart(archive, logs, host, runtime, () => usage(), () => closed)
+  val handover = new Handover(archive, runtime)
+  private val newRuns =
+    new RunStart(archive, logs, host, runtime, () => usage(), () => closed, handover)
 
   def clock: Clock = runtime.clock
 
@@ -122,8 +124,14 @@ final private[coordinator] class RunRegistry(
    */
   def checkOwner(runId: String): Unit = checkOwner(requireOwner(runId, next), next)
 
+  /** A successor that waits for the end of the run lets it complete its epoch (rule T2). */
   def checkOwner(run: QueryRun, epoch: Long): Unit =
-    laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
+    if (!handover.isAwaited(run))
+      laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
+
+  /** Ends a run between two epochs if a successor waits for that. */
+  def endIfAwaited(runId: String): Unit =
+    for (run <- current if run.id.runId == runId && handover.isAwaited(run)) handover.stop(run)
 
   /**
    * Skips the request if the owner was checked after the last cut, and not longer ago than

@@ -24,7 +24,8 @@ final private[coordinator] class RunStart(
     host: String,
     runtime: CutsRuntime,
     usage: () => UsageBook.Shares,
-    isClosed: () => Boolean
+    isClosed: () => Boolean,
+    handover: Handover
 ) {
   import RunStart.logger
   import runtime.clock
@@ -35,7 +36,8 @@ final private[coordinator] class RunStart(
   def start(runId: String): StartedRun = {
     val used = usage()
     val (queryId, owners) = runtime.reads.both(marked(), archive.owners.names())
-    val taken = archive.owners.take(queryId, runId, host, owners)
+    val waits = runtime.handoverMs > 0
+    val taken = handover.awaitTurn(archive.owners.take(queryId, runId, host, owners, waits))
     val (plain, listed) = commits()
     // Either a later owner has found the same objects, or this check finds the later owner.
     val (cut, isFollowed) = runtime.reads.both(

@@ -4,8 +4,19 @@ import java.time.Instant
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
-/** A run that has taken ownership of its query, from its owner object. */
-final case class Owner(generation: Long, runId: String, host: String, startedMs: Long) {
+/**
+ * A run that has taken ownership of its query, from its owner object.
+ *
+ * @param waitsFor
+ *   the generation whose end the run waits for, if it lets that run finish its epoch
+ */
+final case class Owner(
+    generation: Long,
+    runId: String,
+    host: String,
+    startedMs: Long,
+    waitsFor: Option[Long] = None
+) {
   override def toString: String =
     s"run $runId on $host, generation $generation, since ${Instant.ofEpochMilli(startedMs)}"
 }
@@ -23,7 +34,8 @@ object Owner {
       json.path("generation").asLong,
       json.path("runId").asText,
       json.path("host").asText,
-      json.path("startedMs").asLong
+      json.path("startedMs").asLong,
+      Option(json.get("waitsFor")).map(_.asLong)
     )
   }
 

@@ -1,6 +1,7 @@
 package io.cleancut.cutstore
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import io.cleancut.base.Clock
 import io.cleancut.format.CutLayout
@@ -19,21 +20,41 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
    *
    * @param listed
    *   the names of all owner objects and end markers, listed before
+   * @param waits
+   *   whether the run waits for the end of the run before, unless that has ended (rule T1)
    */
   def take(
       queryId: Option[String],
       runId: String,
       host: String,
-      listed: => Set[String] = names()
+      listed: => Set[String] = names(),
+      waits: Boolean = false
   ): Taken = {
     val known = listed
+    def isAlone(generation: Long) = generation == 1 ||
+      known(CutLayout.endMarker(generation - 1).stripPrefix(CutLayout.Owners))
+    def waitsFor(generation: Long) =
+      Option.when(waits && !isAlone(generation))(generation - 1)
     val latest = known.flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
     var generation = latest + 1
-    while (!tryTake(queryId, runId, host, generation)) generation += 1
-    val before = CutLayout.endMarker(generation - 1).stripPrefix(CutLayout.Owners)
-    val isAlone = generation == 1 || known(before)
-    Taken(generation, isAlone, new StoreClock(this, generation, clock))
+    while (!tryTake(queryId, runId, host, generation, waitsFor(generation))) generation += 1
+    val storeClock = new StoreClock(this, generation, clock)
+    Taken(generation, isAlone(generation), storeClock, waitsFor(generation))
   }
+
+  /** Takes the query for a run that has waited for the run before (rule T3). */
+  def takeOver(generation: Long): Unit = {
+    val note = mapper.createObjectNode().put("tookMs", clock.wallMs())
+    create(CutLayout.takeover(generation), note)
+  }
+
+  /** Whether a run that waits for the run before has taken the query. */
+  def hasTakenOver(generation: Long): Boolean =
+    root.head(ObjectKey(CutLayout.takeover(generation))).isDefined
+
+  /** Whether a run has written its end marker. */
+  def hasEnded(generation: Long): Boolean =
+    root.head(ObjectKey(CutLayout.endMarker(generation))).isDefined
 
   /** The last run, if it has written no end marker: it runs, or it was killed. */
   def running(): Option[Owner] = {
@@ -46,8 +67,11 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
   /** Writes the end marker of a generation. */
   def end(generation: Long): Unit = {
     val note = mapper.createObjectNode().put("endedMs", clock.wallMs())
-    val key = ObjectKey(CutLayout.endMarker(generation))
-    root.create(key, mapper.writeValueAsBytes(note), WriterToken.fresh(clock))
+    create(CutLayout.endMarker(generation), note)
+  }
+
+  private def create(name: String, note: ObjectNode): Unit = {
+    root.create(ObjectKey(name), mapper.writeValueAsBytes(note), WriterToken.fresh(clock))
     ()
   }
 
@@ -69,12 +93,14 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
       queryId: Option[String],
       runId: String,
       host: String,
-      generation: Long
+      generation: Long,
+      waitsFor: Option[Long]
   ): Boolean = {
     val token = WriterToken.fresh(clock)
     val note = mapper.createObjectNode()
     note.put("generation", generation).put("queryId", queryId.orNull).put("runId", runId)
     note.put("host", host).put("startedMs", clock.wallMs()).put("token", token.text)
+    waitsFor.foreach(note.put("waitsFor", _))
     val key = ObjectKey(CutLayout.owner(generation))
     root.create(key, mapper.writeValueAsBytes(note), token) == CreateResult.Created
   }
@@ -91,5 +117,12 @@ private object Owners {
  *   whether the previous run has an end marker, or there was none
  * @param storeClock
  *   time of the object store, derived from the owner object
+ * @param waitsFor
+ *   the generation whose end the run waits for
  */
-final case class Taken(generation: Long, isAlone: Boolean, storeClock: StoreClock)
+final case class Taken(
+    generation: Long,
+    isAlone: Boolean,
+    storeClock: StoreClock,
+    waitsFor: Option[Long] = None
+)

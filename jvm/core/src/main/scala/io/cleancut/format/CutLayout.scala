@@ -115,6 +115,9 @@ object CutLayout {
   /** End marker of the run of a generation. */
   def endMarker(generation: Long): String = s"$Owners${padded(generation)}.ended"
 
+  /** The object by which a run takes the query that has waited for the run before. */
+  def takeover(generation: Long): String = s"$Owners${padded(generation)}.took"
+
   def parseOwner(name: String): Option[Long] = name match {
     case OwnerName(generation) => generation.toLongOption
     case _                     => None

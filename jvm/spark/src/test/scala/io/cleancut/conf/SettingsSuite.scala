@@ -46,6 +46,7 @@ class SettingsSuite extends AnyFunSuite {
         requiresProvider = false,
         cuts = None,
         pipelinesCuts = false,
+        handoverTimeoutMs = 0L,
         channels = channels,
         cutRetentionMs = 0L,
         historyRetentionMs = 90L * 24 * 3600 * 1000,

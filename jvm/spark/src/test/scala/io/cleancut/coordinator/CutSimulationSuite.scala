@@ -116,7 +116,11 @@ object CutSimulationSuite {
     Defect.CutUnawaited -> 1L,
     Defect.EntryBeforeCut -> 1L,
     Defect.SealUnawaited -> 37L,
-    Defect.CutUnchecked -> 1L
+    Defect.CutUnchecked -> 1L,
+    Defect.TakeoverUnwritten -> 3L,
+    Defect.TakeoverLate -> 19L,
+    Defect.TakeoverUnseen -> 3L,
+    Defect.LaterOwnerUnseen -> 7L
   )
 
   private def reported(run: Outcome): Outcome = {

@@ -30,11 +30,12 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
       plain: Option[Long] = None,
       keep: Int = 100,
       keptMs: Long = 0L,
-      around: ObjectStore => ObjectStore = identity
+      around: ObjectStore => ObjectStore = identity,
+      runtime: CutsRuntime => CutsRuntime = identity
   ): QueryCoordinator = {
     val archive = new CutArchive(around(store), Clock.System)
-    val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
-    new QueryCoordinator(archive, new Logs(plain, keep, keptMs), "host", runtime)
+    val usual = CutsRuntime.onThreads(archive.store, Clock.System)
+    new QueryCoordinator(archive, new Logs(plain, keep, keptMs), "host", runtime(usual))
   }
 
   protected def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)

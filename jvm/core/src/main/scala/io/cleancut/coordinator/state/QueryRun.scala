@@ -2,7 +2,7 @@ package io.cleancut.coordinator.state
 
 import io.cleancut.base.StoreId
 import io.cleancut.conf.Capture
-import io.cleancut.cutstore.{PageTurn, Paging, StoredSize}
+import io.cleancut.cutstore.{Owner, PageTurn, Paging, StoredSize}
 import io.cleancut.cutstore.gc.GarbageCollector
 import io.cleancut.format.SealName
 import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, RunId, SealedFrame, SinkEpochs}
@@ -42,6 +42,9 @@ final private[cleancut] class QueryRun(
   /** Description of the later owner, for messages. */
   @volatile var fencedBy = Option.empty[String]
   @volatile var hasEnded = false
+
+  /** The later owner that waits for the end of this run, once an ownership check has found it. */
+  @volatile var successor = Option.empty[Owner]
 
   /** Time of the last ownership check after a cut that found no later owner. */
   @volatile var lookedNs = Option.empty[Long]

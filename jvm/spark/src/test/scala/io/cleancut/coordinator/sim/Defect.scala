@@ -155,6 +155,26 @@ object Defect {
   /** A run records its end while its cut is being written. */
   case object EndedBeforeCut extends Defect("failed with", "committed by", "other rows")
 
+  /** A run that has waited for the run before does not record that it takes the query. */
+  case object TakeoverUnwritten
+      extends Defect("failed with", "was committed by", "other rows", "too many rows")
+
+  /** A run that has waited lists the cuts before it takes the query. */
+  case object TakeoverLate
+      extends Defect("failed with", "was committed by", "other rows", "too many rows")
+
+  /** A run with a successor does not check whether that has taken the query. */
+  case object TakeoverUnseen
+      extends Defect("failed with", "was committed by", "other rows", "too many rows")
+
+  /** A run with a successor does not check for an owner after that. */
+  case object LaterOwnerUnseen
+      extends Defect("failed with", "was committed by", "other rows", "too many rows")
+
+  /** Defects of handovers. */
+  val ofHandovers: Set[Defect] =
+    Set(TakeoverUnwritten, TakeoverLate, TakeoverUnseen, LaterOwnerUnseen)
+
   /** Defects of cuts that are written while the next epoch runs. */
   val ofPipelining: Set[Defect] =
     Set(CutUnawaited, EntryBeforeCut, SealUnawaited, CutUnchecked, EndedBeforeCut)
@@ -203,5 +223,5 @@ object Defect {
         ShortWindow,
         AllCounted
       ) ++ ofOperations ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce) ++
-      ofReadAhead ++ ofEntries ++ ofPipelining
+      ofReadAhead ++ ofEntries ++ ofPipelining ++ ofHandovers
 }

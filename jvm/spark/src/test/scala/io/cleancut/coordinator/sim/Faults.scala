@@ -25,6 +25,8 @@ object Fault {
       extends Fault("driver frozen before its seal while another driver ran")
   case object ConcurrentEntry extends Fault("entry written concurrently with its epoch")
   case object PipelinedCut extends Fault("next epoch begun before the cut")
+  case object Handover extends Fault("run ended for its successor")
+  case object Takeover extends Fault("query taken by a run that had waited")
   case object StoppedAfterPlan extends Fault("query stopped before the tasks of its epoch")
   case object StoppedAfterSeal extends Fault("query stopped between seal and sink")
   case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
@@ -93,6 +95,8 @@ object Fault {
     FrozenBeforeSeal,
     ConcurrentEntry,
     PipelinedCut,
+    Handover,
+    Takeover,
     StoppedAfterPlan,
     StoppedAfterSeal,
     StoppedBeforeCommit,

@@ -76,18 +76,28 @@ final class SimProcess(
         ()
       },
       done => baton.yieldUntil(done.isDone),
-      reads = reads
+      reads = reads,
+      handoverMs = world.handoverMs(),
+      stopQuery = stopQuery
     )
   )
   var executors: Vector[SimExecutor] = Vector.tabulate(plan.executors)(newExecutor)
   var isAlive = true
 
   private var runs = 0
+  private val queries = mutable.Map.empty[String, SimQuery]
   private var seen = Vector.empty[String]
 
   def newRun(target: Long): SimQuery = {
     runs += 1
-    new SimQuery(world, this, s"run-$name-$runs", target)
+    val query = new SimQuery(world, this, s"run-$name-$runs", target)
+    queries(query.runId) = query
+    query
+  }
+
+  private def stopQuery(runId: String): Unit = queries.get(runId).foreach { query =>
+    faults.count(Fault.Handover)
+    query.stopsBetween()
   }
 
   def newOperation(random: Option[Random], stall: Option[SweepStall] = None): SimOperation = {

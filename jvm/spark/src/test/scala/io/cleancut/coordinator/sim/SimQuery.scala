@@ -22,7 +22,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.base.StoreId
-import io.cleancut.coordinator.QueryCoordinator
+import io.cleancut.coordinator.{HandedOver, QueryCoordinator}
 import io.cleancut.coordinator.state.{Begun, Pipelining}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.CleancutException
@@ -381,8 +381,8 @@ private object SimQuery {
 
   /** Whether a query may end with this error while faults are injected. */
   def isExpected(e: Throwable): Boolean = e match {
-    case _: AttemptLost | _: Unreachable => true
-    case other                           => isOneOf(other, Fenced, Unavailable, Unfinished)
+    case _: AttemptLost | _: Unreachable | _: HandedOver => true
+    case other => isOneOf(other, Fenced, Unavailable, Unfinished)
   }
 
   /** Whether a query ended because an operation is incomplete. */

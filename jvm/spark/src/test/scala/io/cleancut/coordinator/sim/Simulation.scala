@@ -203,7 +203,10 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
       if (isStruck) disturbances -= 1
       isStruck
     }
-    if (strikes(Fault.DriverCrash)) driver.crash()
+    if (runs.last.hasBegun && world.isSuccessorDue) {
+      startProcess()
+      ()
+    } else if (strikes(Fault.DriverCrash)) driver.crash()
     else if (strikes(Fault.Zombie, if (world.isSealing) RateWhenSealing else Rate)) {
       startProcess()
       ()

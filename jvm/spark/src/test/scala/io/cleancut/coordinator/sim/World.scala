@@ -10,6 +10,7 @@ import io.cleancut.format.{CutLayout, FrameKind, StoreLayout}
 import io.cleancut.format.cut.{Counted, Cut}
 import io.cleancut.objectstore.{
   CreateResult,
+  ObjectInfo,
   ObjectKey,
   ObjectStore,
   SimulatedBucket,
@@ -133,6 +134,23 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   /** Whether a run begins epochs before the cuts of the epochs before them exist. */
   def isPipelined(): Boolean = hasPipelining && ofPipelining.nextInt(RunsOnePlain) > 0
 
+  private val ofHandovers = randomOf(seed, "handovers")
+  private val hasHandovers = Defect.ofHandovers(defect) ||
+    defect == Defect.None && ofHandovers.nextInt(HandoversEvery) == 0
+
+  /** How long the runs of a process wait for the run before, in milliseconds. */
+  def handoverMs(): Long =
+    if (hasHandovers) HandoverTimes(ofHandovers.nextInt(HandoverTimes.size)) else 0L
+
+  private var successors = MaxSuccessors
+
+  /** Whether a successor starts now, in a run with handovers. */
+  def isSuccessorDue: Boolean = {
+    val isDue = hasHandovers && successors > 0 && ofHandovers.nextInt(SuccessorEvery) == 0
+    if (isDue) successors -= 1
+    isDue
+  }
+
   private val isWriter = ThreadLocal.withInitial(() => false)
 
   /** Writes an object concurrently with an epoch in this thread. */
@@ -243,7 +261,8 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     val swept = new SweepStore(store, this, host)
     val below = if (defect == Defect.Overwriting) new Overwriting(swept) else swept
     val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
-    val cuts = new RewrittenCuts(frozen, rewritten)
+    val counted = new CountedTakeovers(frozen, () => faults.count(Fault.Takeover))
+    val cuts = new RewrittenCuts(counted, rewritten)
     defect match {
       case Defect.EarlyPage  => new EarlyPuts(cuts, CutLayout.Pages, laterOf(process))
       case Defect.EarlyMerge => new EarlyPuts(cuts, CutLayout.Segments, laterOf(process))
@@ -259,6 +278,10 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
       case Defect.CutUnchecked        => new StaleOwnerStore(frozen, () => isWriter.get)
       case Defect.CutUnawaited        => new EarlyCuts(frozen, laterOf(process))
       case Defect.ReferredUnseen      => new WithoutReferred(frozen)
+      case Defect.TakeoverUnwritten   => new OtherTakeovers(frozen, _ => ())
+      case Defect.TakeoverLate        => new OtherTakeovers(frozen, laterOf(process))
+      case Defect.TakeoverUnseen      => new WithoutTakeovers(frozen)
+      case Defect.LaterOwnerUnseen    => new WithoutLaterOwners(frozen)
       case _                          => frozen
     }
 
@@ -429,6 +452,56 @@ final private class EarlyCuts(under: ObjectStore, later: (() => Unit) => Unit)
     }
 }
 
+/** An object store that counts the runs which take the query after a wait. */
+final private class CountedTakeovers(under: ObjectStore, count: () => Unit)
+    extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+    if (key.name.endsWith(Takeovers.Suffix)) count()
+    super.create(key, body, token)
+  }
+}
+
+private object Takeovers {
+  val Suffix = ".took"
+}
+
+/** An object store that writes later, or never, that a run takes the query after a wait. */
+final private class OtherTakeovers(under: ObjectStore, write: (() => Unit) => Unit)
+    extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    if (!key.name.endsWith(Takeovers.Suffix)) super.create(key, body, token)
+    else {
+      write { () =>
+        super.create(key, body, token)
+        ()
+      }
+      CreateResult.Created
+    }
+}
+
+/** An object store that hides that a run has taken the query after a wait. */
+final private class WithoutTakeovers(under: ObjectStore) extends ForwardingStore(under) {
+  override def head(key: ObjectKey): Option[ObjectInfo] =
+    super.head(key).filterNot(_ => key.name.endsWith(Takeovers.Suffix))
+}
+
+/** An object store that hides the owners after the successor of the last run of a process. */
+final private class WithoutLaterOwners(under: ObjectStore) extends ForwardingStore(under) {
+  private var last = Option.empty[Long]
+
+  private def generationOf(key: ObjectKey) =
+    CutLayout.parseOwner(key.name.stripPrefix(s"${Names.Root}${CutLayout.Owners}"))
+
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+    val result = super.create(key, body, token)
+    if (result == CreateResult.Created) last = generationOf(key).orElse(last)
+    result
+  }
+
+  override def head(key: ObjectKey): Option[ObjectInfo] =
+    super.head(key).filterNot(_ => last.exists(g => generationOf(key).contains(g + 2)))
+}
+
 /** An object store that overwrites entries of the offset log. */
 final private class Overwriting(under: ObjectStore) extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
@@ -449,6 +522,16 @@ private[sim] object World {
 
   /** One start of this many waits for its cuts, in a run with pipelining. */
   val RunsOnePlain = 4
+
+  /** One run of this many has drivers that wait for the run before. */
+  val HandoversEvery = 3
+
+  /** The waits of these drivers: some take the query at once, and some soon. */
+  val HandoverTimes: IndexedSeq[Long] = IndexedSeq(0L, 1_000L, 60_000L, 60_000L)
+
+  /** A successor starts in one of this many steps of the supervisor, a few times in a run. */
+  val SuccessorEvery = 40
+  val MaxSuccessors = 4
 
   /** One run of this many has operations that refer to old cuts. */
   val ReferencesEvery = 4

@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 import org.apache.spark.{SparkContext, SparkEnv}
 
 import io.cleancut.base.{Clock, DaemonThreads}
+import io.cleancut.conf.Settings
 import io.cleancut.coordinator.{CutsRuntime, Maintenance, QueryCoordinator, SparkLogs}
 import io.cleancut.coordinator.driver.{DriverQueries, EpochPace, EpochStarts, ParkedRuns}
 import io.cleancut.coordinator.state.CutsStatus
@@ -67,6 +68,10 @@ object DriverCuts extends Logging {
 
   /** Waits for the cuts and log entries that all runs are writing, up to a limit. */
   private[coordination] def awaitWrites(limitMs: Long): Unit = queries.awaitWrites(limitMs)
+
+  /** A run has no new input: it ends if a successor waits for that. */
+  private[coordination] def endIfAwaited(runId: String): Unit =
+    queries.all.filter(_.runId.contains(runId)).flatMap(_.cuts).foreach(_.endIfAwaited(runId))
 
   /** The query's coordinator, if it runs on this driver. */
   def of(location: String): Option[QueryCoordinator] = queries.of(location)
@@ -170,11 +175,18 @@ object DriverCuts extends Logging {
   private[cleancut] def endOperation(runId: String): Unit = endRun(runId)
 
   private def usual(location: String, runId: String, archive: CutArchive) = {
-    val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive, pace(location)))
+    val query = RunningQueries.byRun(runId)
+    val feed = query.map(EpochFeed(_, location, archive, pace(location)))
     val maintenance = queries.query(location).maintenance
+    val settings = query.map(q => Settings.from(RunningQueries.sessionOf(q).conf.getAll))
     CutsRuntime
       .onThreads(archive.store, Clock.System)
-      .copy(watcher = feed, maintenance = Some(maintenance))
+      .copy(
+        watcher = feed,
+        maintenance = Some(maintenance),
+        handoverMs = settings.fold(0L)(_.handoverTimeoutMs),
+        stopQuery = RunEnds.stop
+      )
   }
 
   private def listen(env: RpcEnv): Unit = synchronized {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 import org.apache.spark.util.ShutdownHookManager
 
-import io.cleancut.base.{DaemonThreads, Recent}
+import io.cleancut.base.{Clock, DaemonThreads, Recent}
 
 /**
  * Writes the end markers of runs that end for any reason, so that the next run need not wait for
@@ -64,6 +64,17 @@ object RunEnds extends Logging {
     if (Thread.currentThread.isInstanceOf[QueryExecutionThread])
       SparkCommitter.runOfThread().foreach(end(_, StopPatienceMs))
 
+  /**
+   * Stops the query of a run, for threads of that query, which cannot wait for their own end.
+   * Returns when Spark regards exceptions of the query as an effect of that.
+   */
+  private[coordination] def stop(runId: String): Unit =
+    RunningQueries.byRun(runId).foreach { query =>
+      threads.submit[Unit](() => query.stop())
+      try while (query.isActive) Clock.System.sleep(1, TimeUnit.MILLISECONDS)
+      catch { case _: InterruptedException => Thread.currentThread.interrupt() }
+    }
+
   /** Waits for the end, also if another thread has begun it. */
   private def end(runId: String, patienceMs: Long): Unit = {
     RunningQueries.unregister(runId)
@@ -82,6 +93,10 @@ object RunEnds extends Logging {
   private object Listener extends StreamingQueryListener {
     override def onQueryStarted(event: QueryStartedEvent): Unit = ()
     override def onQueryProgress(event: QueryProgressEvent): Unit = ()
+    override def onQueryIdle(event: QueryIdleEvent): Unit = {
+      threads.submit[Unit](() => DriverCuts.endIfAwaited(event.runId.toString))
+      ()
+    }
     override def onQueryTerminated(event: QueryTerminatedEvent): Unit = {
       end(event.runId.toString, ListenerPatienceMs)
       try CutMetrics.end(event.runId.toString)

@@ -1,0 +1,157 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.{CompletableFuture, Executors, TimeUnit}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{Clock, DaemonThreads}
+import io.cleancut.coordinator.SingleRegistrations._
+import io.cleancut.coordinator.state.{Begun, Pipelining}
+import io.cleancut.format.CutLayout
+import io.cleancut.objectstore.ObjectKey
+import io.cleancut.testkit.Patience
+
+/** A run that waits for the run before, which completes its epoch and ends (rules T1 to T3). */
+class HandoverSuite extends AnyFunSuite with CutsOnDisk {
+  private val Long = TimeUnit.SECONDS.toMillis(Patience.Seconds)
+  private val threads = Executors.newCachedThreadPool(DaemonThreads.named("handover-suite"))
+
+  /** A driver whose query is stopped as Spark does it: the run ends on another thread. */
+  private def old(stopped: CompletableFuture[String]): QueryCoordinator =
+    driver(runtime = _.copy(stopQuery = run => { stopped.complete(run); () }))
+
+  private def waiting(timeoutMs: Long): QueryCoordinator =
+    driver(runtime = _.copy(handoverMs = timeoutMs))
+
+  private def begin(next: QueryCoordinator, run: String): CompletableFuture[Begun] =
+    CompletableFuture.supplyAsync[Begun](() => next.begin(run), threads)
+
+  private def awaitOwner(generation: Long): Unit = awaitObject(CutLayout.owner(generation))
+
+  private def awaitObject(name: String): Unit = {
+    val endNs = Clock.System.monotonicNs() + TimeUnit.SECONDS.toNanos(Patience.Seconds)
+    while (store.head(ObjectKey(name)).isEmpty) {
+      assert(Clock.System.monotonicNs() < endNs, s"$name was not created")
+      Thread.sleep(5)
+    }
+  }
+
+  private def hasTaken(generation: Long) =
+    store.head(ObjectKey(CutLayout.takeover(generation))).isDefined
+
+  test("the run before completes its epoch, ends, and the successor continues after it") {
+    val stopped = new CompletableFuture[String]
+    val first = old(stopped)
+    epoch(first, "r1", 0)
+    first.hold("r1", 1)
+    val second = waiting(Long)
+    val begun = begin(second, "r2")
+    awaitOwner(2)
+    for (p <- 0 to 1) {
+      assert(first.open("r1", 10 + p, part(p), 1).isRight)
+      submit(first, "r1", frame(part(p), 2, 10 + p))
+    }
+    first.seal("r1", 1)
+    assert(!stopped.isDone && !hasTaken(2))
+    var isLogged = false
+    first.enqueue("r1", 1, "v1\n{}")(_ => isLogged = true)
+    assert(isLogged && stopped.getNow("") == "r1")
+    var isPlanned = false
+    intercept[HandedOver](first.plan("r1", 2) { isPlanned = true })
+    intercept[HandedOver](first.record("r1") { isPlanned = true })
+    assert(!isPlanned && !begun.isDone)
+    first.endRun("r1")
+    val start = begun.get(Patience.Seconds, TimeUnit.SECONDS)
+    assert(start.committed == 1L && start.isAlone && hasTaken(2))
+    epoch(second, "r2", 2)
+    assert(archive.cuts.read(2).exists(_.run.runId == "r2"))
+  }
+
+  test("a run that has not ended in time is fenced before its next seal and its next epoch") {
+    val stopped = new CompletableFuture[String]
+    val first = old(stopped)
+    epoch(first, "r1", 0)
+    val second = waiting(timeoutMs = 200L)
+    val begun = second.begin("r2")
+    assert(begun.committed == 0L && !begun.isAlone && hasTaken(2))
+    // The cut is committed for the successor, as in a takeover without a wait.
+    val late = errorOf(epoch(first, "r1", 1))
+    assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2 on host"))
+    assert(!stopped.isDone)
+  }
+
+  test("an owner after the waiting one ends the run, and the waiting one") {
+    val stopped = new CompletableFuture[String]
+    val first = old(stopped)
+    epoch(first, "r1", 0)
+    val begun = begin(waiting(Long), "r2")
+    awaitOwner(2)
+    val third = driver()
+    assert(!third.begin("r3").isAlone)
+    assert(errorOf(epoch(first, "r1", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(!stopped.isDone)
+    first.endRun("r1")
+    val refused = begun.handle[Option[Throwable]]((_, e) => Option(e))
+    assert(refused.get(Patience.Seconds, TimeUnit.SECONDS).exists(_.toString.contains("FENCED")))
+  }
+
+  test("an idle run ends when a successor waits for it") {
+    val stopped = new CompletableFuture[String]
+    val first = old(stopped)
+    epoch(first, "r1", 0)
+    first.endIfAwaited("r1")
+    assert(!stopped.isDone)
+    val begun = begin(waiting(Long), "r2")
+    awaitOwner(2)
+    first.endIfAwaited("another run")
+    assert(!stopped.isDone)
+    first.endIfAwaited("r1")
+    assert(stopped.getNow("") == "r1")
+    first.endRun("r1")
+    assert(begun.get(Patience.Seconds, TimeUnit.SECONDS).isAlone)
+  }
+
+  test("an idle run ends neither for an owner that does not wait, nor one that has the query") {
+    for (timeoutMs <- Seq(0L, 1L)) {
+      val stopped = new CompletableFuture[String]
+      val first = old(stopped)
+      first.begin(s"r1 $timeoutMs")
+      waiting(timeoutMs).begin(s"r2 $timeoutMs")
+      first.endIfAwaited(s"r1 $timeoutMs")
+      assert(!stopped.isDone)
+    }
+  }
+
+  test("a run that pipelines its cuts writes the cut, and no entry after it") {
+    val stopped = new CompletableFuture[String]
+    val first = old(stopped)
+    for (number <- 0L to 1L) {
+      first.hold("r1", number)
+      assert(first.open("r1", number, part(0), number).isRight)
+      submit(first, "r1", frame(part(0), number + 1, number))
+      first.seal("r1", number)
+      if (number == 0) first.commit("r1", 0, "v1\n{}")
+    }
+    val begun = begin(waiting(Long), "r2")
+    awaitOwner(2)
+    first.pipeline("r1", Pipelining.at(1))
+    var isLogged = false
+    first.enqueue("r1", 1, "v1\n{}")(_ => isLogged = true)
+    intercept[HandedOver](first.awaitWrites("r1"))
+    assert(isLogged && stopped.getNow("") == "r1")
+    intercept[HandedOver](first.plan("r1", 2)(fail("an epoch was planned")))
+    first.endRun("r1")
+    val start = begun.get(Patience.Seconds, TimeUnit.SECONDS)
+    assert(start.committed == 1L && start.isAlone)
+  }
+
+  test("no run waits after one that has ended, and in a new query") {
+    val first = waiting(Long)
+    assert(first.begin("r1").isAlone)
+    epoch(first, "r1", 0)
+    first.endRun("r1")
+    val second = waiting(Long)
+    assert(second.begin("r2").isAlone)
+    assert(archive.owners.find(2).exists(_.waitsFor.isEmpty) && !hasTaken(2))
+  }
+}
