@@ -4,10 +4,50 @@ from collections.abc import Sequence
 
 from tests.mutants.mutant import Mutant, mutants_of
 
+_OPERATIONS = (
+    "jvm/spark/src/main/scala/org/apache/spark/sql/execution/streaming/state/cleancut/operations"
+)
 _RETAIN = "python/cleancut/_checkpoint/retain"
 
 
+def _effect(test: str) -> tuple[str, ...]:
+    """A test in a separate JVM, because each has a Spark session."""
+    return (f"OperationEffectsSuite::{test}",)
+
+
 MUTANTS: Sequence[Mutant] = [
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/OfflineOperation.scala",
+        _effect(
+            "a rollback takes the epoch after an unused one, and the query reads its input again"
+        ),
+        (
+            "a rollback takes the epoch that the query may have planned",
+            "query.isBack || edit.isDefined ||",
+            "edit.isDefined ||",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/OfflineOperation.scala",
+        _effect("an operation is refused while the query runs"),
+        (
+            "an operation runs while the query runs",
+            "if (runId.isEmpty && (other.isEmpty || !from.isWithCuts)) checkStopped",
+            "if (false) checkStopped",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/OfflineOperation.scala",
+        _effect("a rollback is refused if input files of later epochs are missing"),
+        (
+            "a rollback loses input that is missing",
+            "    if (!allowsMissingInput) input.missing.foreach",
+            "    if (false) input.missing.foreach",
+        ),
+    ),
     *mutants_of(
         "savepoints",
         f"{_RETAIN}/savepoints.py",
