@@ -24,7 +24,11 @@ class CountedFiles:
     def add(self, files: int = 1) -> None:
         for _ in range(files):
             rows = "\n".join(f'{{"k": {(self.files * 37 + i) % self._keys}}}' for i in range(ROWS))
-            (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
+            path = self.source / f"{self.files:04d}.json"
+            # A running query reads only complete files.
+            hidden = path.with_name(f".{path.name}")
+            hidden.write_text(rows, encoding="utf-8")
+            hidden.rename(path)
             self.files += 1
 
     def counted(self, session: SparkSession) -> DataFrame:
