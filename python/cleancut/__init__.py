@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cleancut._query.sealing import seal
     from cleancut._query.sequence import in_sequence
     from cleancut._query.stopping import stop
+    from cleancut._query.successor import successor
     from cleancut._session.jars import jar_paths
     from cleancut._session.session import configure
     from cleancut.dataflow import Channel, Dataflow
@@ -62,6 +63,7 @@ else:
             "_query.sealing": ("seal",),
             "_query.sequence": ("in_sequence",),
             "_query.stopping": ("stop",),
+            "_query.successor": ("successor",),
             "_session.jars": ("jar_paths",),
             "_session.session": ("configure",),
             "dataflow": (
@@ -110,6 +112,7 @@ __all__ = [
     "serve_metrics",
     "sinks",
     "stop",
+    "successor",
     "testing",
     "types",
 ]

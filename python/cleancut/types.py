@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cleancut._query.coordinator import Coordinator, CoordinatorStatus, EpochProgress, InFlight
     from cleancut._query.live_view import LiveView
     from cleancut._query.pace import Pace
+    from cleancut._query.successor import Successor
 else:
     # Imported at first use: a Python worker that needs one function imports its module alone.
     __getattr__, __dir__ = lazy_attributes(
@@ -114,6 +115,7 @@ else:
             ),
             "_query.live_view": ("LiveView",),
             "_query.pace": ("Pace",),
+            "_query.successor": ("Successor",),
         },
     )
 
@@ -162,6 +164,7 @@ __all__ = [
     "StoreCutInfo",
     "StoreInfo",
     "StoreTime",
+    "Successor",
     "Usage",
     "VerifyReport",
 ]

@@ -84,6 +84,7 @@ FITTING = "tests/unit/test_operating_pages.py::test_the_documented_memory_settin
 MISTAKES = "tests/spark/test_mistakes.py"
 RECIPES = "tests/unit/test_recipes.py"
 KAFKA_IN = "tests/spark/test_kafka_sink.py::test_the_documented_recipe"
+HANDOVER = "tests/spark/test_handover.py"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # The test that runs each block of a page, in order.
@@ -129,6 +130,13 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/use/editing.md", "python"): [EDITED, SIDE, EXPIRY, BEGUN],
     ("docs/use/changing.md", "python"): [CHANGED, MIGRATED],
     ("docs/use/changing.md", "sh"): [ASKED],
+    ("docs/use/release.md", "python"): [
+        f"{HANDOVER}::test_the_documented_program_takes_over_from_itself"
+    ],
+    ("docs/use/release.md", "properties"): [f"{HANDOVER}::test_the_documented_setting_hands_over"],
+    ("docs/use/release.md", "yaml"): [
+        f"{HANDOVER}::test_the_documented_deployment_waits_for_the_program"
+    ],
     ("docs/operate/recovery.md", "python"): [STOPPED, GOING_BACK],
     ("docs/operate/recovery.md", "sh"): [GOING_BACK],
     ("docs/operate/recovery/replicate.md", "sh"): [COPIED],
@@ -168,6 +176,7 @@ NOT_RUN = {
     # PySpark has no scripts that start a master.
     ("docs/get-started/starting/standalone.md", "sh"): 1,
     ("docs/deploy/kubernetes.md", "sh"): 1,
+    ("docs/use/release.md", "sh"): 1,
     ("docs/get-started/starting/emr.md", "sh"): 3,
     ("docs/get-started/starting/dataproc.md", "sh"): 1,
     ("docs/get-started/starting/databricks.md", "sh"): 1,

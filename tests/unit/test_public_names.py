@@ -39,6 +39,7 @@ from cleancut import (
     serve_metrics,
     sinks,
     stop,
+    successor,
     testing,
     types,
 )
@@ -154,6 +155,7 @@ from cleancut.types import (
     StoreCutInfo,
     StoreInfo,
     StoreTime,
+    Successor,
     Usage,
     VerifyReport,
 )

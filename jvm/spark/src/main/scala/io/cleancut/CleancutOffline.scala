@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows.O
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.running.RunningRescale
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.{
   FirstState,
+  ParkedStart,
   StartCheck
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
@@ -174,6 +175,10 @@ object CleancutOffline {
       )
     execute(operation, session, location, fileSink = "", planned)
   }
+
+  /** Deletes a clone of a stopped query, with all objects below its location. */
+  def deleteClone(session: SparkSession, location: String): Unit =
+    ParkedStart.deleteClone(session, location)
 
   /** Rows of the state of a stopped query, with the columns `key` and `value`. */
   def state(

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.operations.start
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.StoppedQueryCuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
@@ -32,5 +34,11 @@ object ParkedStart {
     if (!DriverCuts.parked.park(place.location))
       refuse("this driver has prepared a successor already")
     place.location
+  }
+
+  /** Deletes a clone with all objects below its location. */
+  def deleteClone(session: SparkSession, location: String): Unit = {
+    val place = OfflinePlace.of(session, location, Act)
+    place.files.delete(new Path(place.location))
   }
 }
