@@ -1,7 +1,7 @@
 # The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-peers campaign-report soak test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-rescale bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow mutants input-coverage chaos campaign campaign-kills campaign-python campaign-peers campaign-report soak test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-python-state bench-rescale bench-handover bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -259,6 +259,10 @@ bench-python-state: $(JAR)  ## Python functions with state on each provider; ARG
 
 bench-rescale: $(JAR)  ## pauses of a query that is rescaled while it runs; ARGS='--keys 100000 --rows 20000 --epochs 4' is short
 	$(PYTHON) -m tests.bench.running_rescale $(ARGS)
+
+bench-handover: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+bench-handover: $(JAR) $(VERSITYGW)  ## the pause of a query whose next version takes over; ARGS='--keys 10000 --handovers 2 --others 1' is short
+	$(PYTHON) -m tests.bench.handover $(ARGS)
 
 bench-sinks: $(JAR) $(JDBC) $(SPARK_KAFKA) $(SERVERS)  ## sinks compared with Spark's own writers; ARGS='--rows 100000 --turns 1' is short
 	$(PYTHON) -m tests.bench.sinks $(ARGS)
