@@ -139,7 +139,6 @@ final private[coordinator] class EpochCommitter(
       val stored = run.stored.map(_.now(made.used, archive))
       complete(run, Committed(cut, Some(Report(cut, cutMs, tasks, aligned, stored))))
       written(cut.commit)
-      runs.handover.stop(run)
       // The entry of the next epoch, which is the next write, must not follow.
       runs.handover.checkNone(run)
     }

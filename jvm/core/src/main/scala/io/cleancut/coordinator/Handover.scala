@@ -65,13 +65,16 @@ final private[coordinator] class Handover(archive: CutArchive, runtime: CutsRunt
   }
 
   /**
-   * To be called before a write that plans an epoch.
+   * To be called before a write that plans an epoch. A run with a successor is stopped first, since
+   * Spark would regard the exception as a failure otherwise.
    *
    * @throws HandedOver
    *   if the run has a successor
    */
-  def checkNone(run: QueryRun): Unit =
-    run.successor.foreach(owner => throw new HandedOver(archive.location, owner.toString))
+  def checkNone(run: QueryRun): Unit = run.successor.foreach { successor =>
+    stop(run)
+    throw new HandedOver(archive.location, successor.toString)
+  }
 }
 
 private object Handover {

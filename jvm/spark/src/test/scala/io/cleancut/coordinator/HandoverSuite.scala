@@ -145,6 +145,25 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     assert(start.committed == 1L && start.isAlone)
   }
 
+  test("a run that has found its successor is stopped before it is refused an entry") {
+    val stopped = new CompletableFuture[String]
+    val first = old(stopped)
+    epoch(first, "r1", 0)
+    val begun = begin(waiting(Long), "r2")
+    awaitOwner(2)
+    first.hold("r1", 1)
+    assert(first.open("r1", 1, part(0), 1).isRight)
+    submit(first, "r1", frame(part(0), 2, 1))
+    assert(first.open("r1", 2, part(1), 1).isRight)
+    submit(first, "r1", frame(part(1), 2, 2))
+    first.checkOwner("r1")
+    assert(!stopped.isDone)
+    intercept[HandedOver](first.plan("r1", 2)(fail("an epoch was planned")))
+    assert(stopped.getNow("") == "r1")
+    first.endRun("r1")
+    assert(begun.get(Patience.Seconds, TimeUnit.SECONDS).committed == 0L)
+  }
+
   test("no run waits after one that has ended, and in a new query") {
     val first = waiting(Long)
     assert(first.begin("r1").isAlone)

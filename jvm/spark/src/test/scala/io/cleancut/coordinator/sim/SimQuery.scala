@@ -146,6 +146,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
           if (invariants.owner.contains(runId))
             invariants.violated(s"$runId was fenced, and no other run owns the query")
         }
+        if (e.isInstanceOf[HandedOver] && !isToPause)
+          invariants.violated(s"$runId failed with ${trace(e)} before it was stopped")
         if (!isExpected(e) && !isOfFirst(e))
           invariants.violated(s"$runId failed with ${trace(e)}")
     }
