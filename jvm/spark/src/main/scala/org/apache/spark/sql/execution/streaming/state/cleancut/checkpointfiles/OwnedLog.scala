@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
 import java.io.{ByteArrayOutputStream, FilterOutputStream, OutputStream}
-import java.util.concurrent.CompletableFuture
+import java.util.concurrent.{CompletableFuture, CompletionException}
 import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.hadoop.fs.{
@@ -100,11 +100,19 @@ final class OwnedLog(
   }
 
   /**
-   * The entry, if it is being written. Spark reads entries of sources while it plans their epoch;
-   * if the write fails, the epoch fails too.
+   * The entry, if it is being written. Spark reads entries of sources while it plans their epoch.
+   *
+   * @throws Throwable
+   *   the failure of the write; Spark would report a missing entry instead
    */
-  private def beingWritten(path: Path): Option[Pending] =
-    pending.filter(entry => entry.path == path && !entry.done.isDone)
+  private def beingWritten(path: Path): Option[Pending] = {
+    val entry = pending.filter(_.path == path)
+    entry.filter(_.done.isCompletedExceptionally).foreach { failed =>
+      try failed.done.join()
+      catch { case e: CompletionException => throw e.getCause }
+    }
+    entry.filterNot(_.done.isDone)
+  }
 
   override def exists(path: Path): Boolean = {
     if (path == directory) start()

@@ -153,6 +153,21 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     } finally writer.shutdown()
   }
 
+  test("the failure of a write is reported where its entry is read") {
+    hasOwner = false
+    val failure = Errors.fenced("there", 0L, "run r2")
+    val gate = new TheGate {
+      override def plan(epoch: Long)(write: => Unit): CompletableFuture[Unit] =
+        CompletableFuture.failedFuture(failure)
+    }
+    val current = new StartOfRun(gate, directory, files, _ => (), Clock.System).ofOffsets(files)
+    assert(listed(current).isEmpty)
+    write(current, 0, "own")
+    assert(intercept[CleancutException](current.exists(entry(0))) eq failure)
+    assert(intercept[CleancutException](current.open(entry(0))) eq failure)
+    assert(!current.exists(entry(1)))
+  }
+
   test("a run does not check the owner for entries that it has listed or written itself") {
     write(log(), 0, "before")
     val current = log()
