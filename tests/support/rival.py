@@ -40,7 +40,10 @@ def done_at(root: Path) -> Path:
 def main(endpoint: str, location: str, source: Path, root: Path, timeout: str) -> str:
     """Runs the query; returns its error, "handed over", or "the end"."""
     session = cleancut.configure(builder("local[2]"), endpoint=endpoint, cuts=True)
-    session = session.config("spark.sql.streaming.stateStore.cleancut.handoverTimeout", timeout)
+    keys = "spark.sql.streaming.stateStore.cleancut."
+    session = session.config(f"{keys}handoverTimeout", timeout)
+    # The tasks of the next epoch then run when the query hands over.
+    session = session.config(f"{keys}pipelinedCuts", str(timeout != "0ms").lower())
     spark = session.getOrCreate()
     query = (
         input_at(source)

@@ -84,6 +84,11 @@ private object Handover {
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
 }
 
-/** A run plans no epoch because it hands over. Spark regards this as the effect of `stop()`. */
+/**
+ * A run plans no epoch because it hands over. Spark regards this as the effect of `stop()`: by its
+ * type, and by the name of its cause in the traceback of a Python function.
+ */
 final private[cleancut] class HandedOver(location: String, successor: String)
-    extends InterruptedIOException(s"$location is handed over to $successor")
+    extends InterruptedIOException(s"$location is handed over to $successor") {
+  initCause(new InterruptedException)
+}
