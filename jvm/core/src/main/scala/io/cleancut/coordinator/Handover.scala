@@ -43,13 +43,13 @@ final private[coordinator] class Handover(archive: CutArchive, runtime: CutsRunt
   }
 
   /**
-   * Whether a successor waits for the end of a run and has not taken the query. The run may then
-   * complete its epoch, and must plan no other one. Another owner that is later than the successor
-   * ends the run.
+   * Whether the next owner, which exists, waits for the end of a run and has not taken the query.
+   * The run may then complete its epoch, and must plan no other one. Another owner that is later
+   * than the successor ends the run.
    */
   def isAwaited(run: QueryRun): Boolean = {
     val next = run.id.generation + 1
-    if (run.successor.isEmpty && owners.isTaken(next))
+    if (run.successor.isEmpty)
       run.successor = owners.find(next).filter(_.waitsFor.contains(run.id.generation))
     run.successor.isDefined && {
       val (hasTaken, isFollowed) =

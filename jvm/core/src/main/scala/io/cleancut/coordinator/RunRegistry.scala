@@ -126,12 +126,13 @@ final private[coordinator] class RunRegistry(
 
   /** A successor that waits for the end of the run lets it complete its epoch (rule T2). */
   def checkOwner(run: QueryRun, epoch: Long): Unit =
-    if (!handover.isAwaited(run))
-      laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
+    if (isFollowed(run) && !handover.isAwaited(run))
+      throw Errors.fenced(archive.location, epoch, fencedBy(run))
 
   /** Ends a run between two epochs if a successor waits for that. */
   def endIfAwaited(runId: String): Unit =
-    for (run <- current if run.id.runId == runId && handover.isAwaited(run)) handover.stop(run)
+    for (run <- current if run.id.runId == runId && isFollowed(run) && handover.isAwaited(run))
+      handover.stop(run)
 
   /**
    * Skips the request if the owner was checked after the last cut, and not longer ago than
@@ -157,14 +158,20 @@ final private[coordinator] class RunRegistry(
   }
 
   /** The owner that has followed this run, if there is one. */
-  def laterOwner(run: QueryRun): Option[String] = {
+  def laterOwner(run: QueryRun): Option[String] = Option.when(isFollowed(run))(fencedBy(run))
+
+  /** Whether the next generation exists. It is requested only until it has been found. */
+  private def isFollowed(run: QueryRun): Boolean = run.fencedBy.isDefined ||
+    run.successor.isDefined || archive.owners.isTaken(run.id.generation + 1)
+
+  /** Fences a run whose next generation exists; returns the later owner. */
+  private def fencedBy(run: QueryRun): String = {
     val next = run.id.generation + 1
-    if (archive.owners.isTaken(next)) {
-      val owners = archive.owners.latest(next)
-      val by = owners.headOption.fold(s"generation $next")(_.toString)
-      run.fencedBy = Some((by +: Owner.rivalry(owners).toSeq).mkString("; "))
-    }
-    run.fencedBy
+    val owners = archive.owners.latest(next)
+    val by = owners.headOption.fold(s"generation $next")(_.toString)
+    val described = (by +: Owner.rivalry(owners).toSeq).mkString("; ")
+    run.fencedBy = Some(described)
+    described
   }
 
   /** The run, which begins here if it is unknown; or the reason why it is refused. */

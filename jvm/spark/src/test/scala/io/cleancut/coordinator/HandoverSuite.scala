@@ -1,6 +1,7 @@
 package io.cleancut.coordinator
 
 import java.util.concurrent.{CompletableFuture, Executors, TimeUnit}
+import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -8,7 +9,7 @@ import io.cleancut.base.{Clock, DaemonThreads}
 import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.coordinator.state.{Begun, Pipelining}
 import io.cleancut.format.CutLayout
-import io.cleancut.objectstore.ObjectKey
+import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
 import io.cleancut.testkit.Patience
 
 /** A run that waits for the run before, which completes its epoch and ends (rules T1 to T3). */
@@ -162,6 +163,25 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     assert(stopped.getNow("") == "r1")
     first.endRun("r1")
     assert(begun.get(Patience.Seconds, TimeUnit.SECONDS).committed == 0L)
+  }
+
+  test("an ownership check is one request as long as there is no later owner") {
+    val requests = new AtomicInteger
+    val cuts = driver(around =
+      under =>
+        new ForwardingStore(under) {
+          override def head(key: ObjectKey): Option[ObjectInfo] = {
+            if (key.name.contains(CutLayout.Owners)) requests.incrementAndGet()
+            super.head(key)
+          }
+        }
+    )
+    epoch(cuts, "r1", 0)
+    requests.set(0)
+    cuts.checkOwner("r1")
+    assert(requests.get == 1)
+    epoch(cuts, "r1", 1)
+    assert(requests.get == 2)
   }
 
   test("no run waits after one that has ended, and in a new query") {
