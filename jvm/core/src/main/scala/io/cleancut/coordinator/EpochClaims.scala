@@ -85,7 +85,7 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
       write: => Unit
   ): CompletableFuture[Unit] = {
     val run = runs.current.filter(_.id.runId == runId)
-    run.foreach(runs.handover.checkNone)
+    run.foreach(runs.handover.refuseNext)
     run.filter(current => runs.locked(state(current).followsSealed)) match {
       case Some(current) => current.writer.begin(write)
       case None          =>

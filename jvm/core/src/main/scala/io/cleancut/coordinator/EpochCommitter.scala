@@ -140,7 +140,7 @@ final private[coordinator] class EpochCommitter(
       complete(run, Committed(cut, Some(Report(cut, cutMs, tasks, aligned, stored))))
       written(cut.commit)
       // The entry of the next epoch, which is the next write, must not follow.
-      runs.handover.checkNone(run)
+      runs.handover.refuseNext(run)
     }
     ()
   }

@@ -71,7 +71,7 @@ final private[coordinator] class Handover(archive: CutArchive, runtime: CutsRunt
    * @throws HandedOver
    *   if the run has a successor
    */
-  def checkNone(run: QueryRun): Unit = run.successor.foreach { successor =>
+  def refuseNext(run: QueryRun): Unit = run.successor.foreach { successor =>
     stop(run)
     throw new HandedOver(archive.location, successor.toString)
   }

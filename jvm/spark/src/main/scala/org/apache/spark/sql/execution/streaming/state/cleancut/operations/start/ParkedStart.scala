@@ -11,7 +11,7 @@ import io.cleancut.error.Errors
 
 /** The start of a query that waits before it takes ownership, while another driver runs it. */
 object ParkedStart {
-  private val Act = "successor"
+  private val Name = "successor"
 
   /**
    * Parks the next run at a location.
@@ -23,8 +23,8 @@ object ParkedStart {
    *   the location is parked already
    */
   def park(session: SparkSession, location: String): String = {
-    val place = OfflinePlace.of(session, location, Act)
-    def refuse(reason: String) = throw Errors.operationRefused(Act, place.location, reason)
+    val place = OfflinePlace.of(session, location, Name)
+    def refuse(reason: String) = throw Errors.operationRefused(Name, place.location, reason)
     if (DriverCuts.of(place.location).isDefined)
       refuse("the query runs in this driver; start its successor in another driver")
     if (StoppedQueryCuts.parts(place.location, session.sessionState.newHadoopConf()).isEmpty)
@@ -38,7 +38,7 @@ object ParkedStart {
 
   /** Deletes a clone with all objects below its location. */
   def deleteClone(session: SparkSession, location: String): Unit = {
-    val place = OfflinePlace.of(session, location, Act)
+    val place = OfflinePlace.of(session, location, Name)
     place.files.delete(new Path(place.location))
   }
 }
