@@ -1,11 +1,7 @@
 package io.cleancut.e2e
 
-import java.nio.file.{Files, Path}
-import java.util.concurrent.ConcurrentHashMap
+import java.nio.file.Path
 
-import scala.jdk.CollectionConverters._
-
-import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
@@ -13,10 +9,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
 import io.cleancut.CleancutSeal
-import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
-import io.cleancut.cutstore.CutArchive
-import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{QueryWaits, TestDirectory}
 
 /** Queries that end because a run of the same query waits for that. */
@@ -80,42 +73,26 @@ class HandoverQuerySuite extends AnyFunSuite with CutsSession {
 
   /** A query on files, one in each epoch, with its results by epoch. */
   final private class Query(session: SparkSession, root: Path) {
-    private val files = Files.createDirectory(root.resolve("files"))
-    private val checkpoint = root.resolve("checkpoint")
-    private val results = new ConcurrentHashMap[Long, Map[Long, Long]]
+    private val files = new NumberedFiles(session, root)
+    import files.archive
     @volatile var afterSeal: Long => Unit = _ => ()
 
-    def add(number: Int): Unit = {
-      val lines = (0 until Rows).map(row => s"""{"number":${number * Rows + row}}""")
-      val staged = Files.writeString(root.resolve(s"$number"), lines.mkString("\n"))
-      Files.move(staged, files.resolve(f"$number%05d.json"))
-      ()
-    }
+    def add(number: Int): Unit = files.add(number)
 
-    private def totals(rows: DataFrame) =
-      rows.groupBy((rows("number") % Groups).as("key")).count()
-
-    def start(trigger: Trigger): StreamingQuery = {
-      val reader = session.readStream.schema("number long").option("maxFilesPerTrigger", 1)
-      totals(reader.json(files.toString)).writeStream
+    def start(trigger: Trigger): StreamingQuery =
+      files
+        .totals(files.input())
+        .writeStream
         .outputMode("update")
-        .option("checkpointLocation", checkpoint.toString)
+        .option("checkpointLocation", files.checkpoint.toString)
         .trigger(trigger)
         .foreachBatch { (batch: DataFrame, epoch: Long) =>
           val sealedRows = CleancutSeal.seal(batch, epoch)
-          val rows = sealedRows.collect().map(row => row.getLong(0) -> row.getLong(1))
-          results.put(epoch, rows.toMap)
+          files.publish(epoch, sealedRows)
           sealedRows.unpersist()
           afterSeal(epoch)
         }
         .start()
-    }
-
-    private def archive = {
-      val at = new HadoopPath(checkpoint.resolve("cleancut").toUri)
-      val conf = session.sparkContext.hadoopConfiguration
-      new CutArchive(HadoopStore.open(at, conf, Clock.System), Clock.System)
-    }
 
     /** Another run waits for the end of this one. */
     def await(): Unit = {
@@ -139,26 +116,14 @@ class HandoverQuerySuite extends AnyFunSuite with CutsSession {
     def waitsFor(generation: Long): Option[Long] =
       archive.owners.find(generation).flatMap(_.waitsFor)
 
-    def cuts: Seq[Long] = archive.cuts.epochs().sorted
-
-    def planned: Seq[Long] =
-      checkpoint.resolve("offsets").toFile.list().toSeq.flatMap(_.toLongOption).sorted
-
-    /** The last row of each key. */
-    def rows: Map[Long, Long] =
-      results.asScala.toSeq.sortBy(_._1).map(_._2).foldLeft(Map.empty[Long, Long])(_ ++ _)
-
-    def batch: Map[Long, Long] =
-      totals(session.read.schema("number long").json(files.toString))
-        .collect()
-        .map(row => row.getLong(0) -> row.getLong(1))
-        .toMap
+    def cuts: Seq[Long] = files.cuts
+    def planned: Seq[Long] = files.entries("offsets")
+    def rows: Map[Long, Long] = files.rows
+    def batch: Map[Long, Long] = files.batch
   }
 }
 
 private object HandoverQuerySuite {
   private val Epochs = 6
   private val Last = 3L
-  private val Rows = 30
-  private val Groups = 10L
 }

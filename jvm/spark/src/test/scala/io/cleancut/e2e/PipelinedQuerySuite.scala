@@ -1,7 +1,7 @@
 package io.cleancut.e2e
 
-import java.nio.file.{Files, Path}
-import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue, Executor, TimeUnit}
+import java.nio.file.Path
+import java.util.concurrent.{ConcurrentLinkedQueue, Executor, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
@@ -19,8 +19,6 @@ import io.cleancut.CleancutSeal
 import io.cleancut.base.{Clock, DaemonThreads}
 import io.cleancut.conf.Keys
 import io.cleancut.coordinator.CutsRuntime
-import io.cleancut.cutstore.CutArchive
-import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{QueryWaits, TestDirectory}
 
 /** Queries whose epochs begin while the cuts of the epochs before are being written. */
@@ -140,9 +138,8 @@ class PipelinedQuerySuite extends AnyFunSuite with CutsSession {
       root: Path,
       writes: Run => Executor
   ) {
-    private val files = Files.createDirectory(root.resolve("files"))
-    private val checkpoint = root.resolve("checkpoint")
-    private val results = new ConcurrentHashMap[Long, Map[Long, Long]]
+    private val files = new NumberedFiles(session, root)
+    import files.{archive, checkpoint, totals}
     val begun = new ConcurrentLinkedQueue[Begin]
     private val ended = new AtomicInteger
 
@@ -154,23 +151,11 @@ class PipelinedQuerySuite extends AnyFunSuite with CutsSession {
 
     DriverCuts.runOn(location)(CutsRuntime.onThreads(_, Clock.System).copy(writes = writes(this)))
 
-    def add(number: Int): Unit = {
-      val lines = (0 until Rows).map(row => s"""{"number":${number * Rows + row}}""")
-      val staged = Files.writeString(root.resolve(s"$number"), lines.mkString("\n"))
-      Files.move(staged, files.resolve(f"$number%05d.json"))
-      ()
-    }
+    def add(number: Int): Unit = files.add(number)
 
     def input: DataFrame = inputWith()
 
-    def inputWith(options: (String, String)*): DataFrame = session.readStream
-      .schema("number long")
-      .option("maxFilesPerTrigger", 1)
-      .options(options.toMap)
-      .json(files.toString)
-
-    private def totals(rows: DataFrame) =
-      rows.groupBy((rows("number") % Keys10).as("key")).count()
+    def inputWith(options: (String, String)*): DataFrame = files.input(options: _*)
 
     def start(trigger: Trigger = Trigger.ProcessingTime(0L)): StreamingQuery =
       startOn(input, trigger)
@@ -185,8 +170,7 @@ class PipelinedQuerySuite extends AnyFunSuite with CutsSession {
           val sealedRows = CleancutSeal.seal(batch, epoch)
           if (epoch > 0 && !cuts.contains(epoch - 1)) lateSeals.add(epoch)
           afterSeal(epoch)
-          val rows = sealedRows.collect().map(row => row.getLong(0) -> row.getLong(1))
-          results.put(epoch, rows.toMap)
+          files.publish(epoch, sealedRows)
           sealedRows.unpersist()
           ended.incrementAndGet()
           ()
@@ -199,39 +183,21 @@ class PipelinedQuerySuite extends AnyFunSuite with CutsSession {
       case other => fail(s"$other")
     }
 
-    private def archive = {
-      val at = new HadoopPath(checkpoint.resolve("cleancut").toUri)
-      val conf = session.sparkContext.hadoopConfiguration
-      new CutArchive(HadoopStore.open(at, conf, Clock.System), Clock.System)
-    }
-
     /** Another run becomes the owner. */
     def takeOver(): Unit = {
       archive.owners.take(None, "rival", "another host", archive.owners.names())
       ()
     }
 
-    def cuts: Seq[Long] = archive.cuts.epochs().sorted
-
-    def commits: Seq[Long] =
-      checkpoint.resolve("commits").toFile.list().toSeq.flatMap(_.toLongOption).sorted
-
-    /** The last row of each key. */
-    def rows: Map[Long, Long] =
-      results.asScala.toSeq.sortBy(_._1).map(_._2).foldLeft(Map.empty[Long, Long])(_ ++ _)
-
-    def batch: Map[Long, Long] =
-      totals(session.read.schema("number long").json(files.toString))
-        .collect()
-        .map(row => row.getLong(0) -> row.getLong(1))
-        .toMap
+    def cuts: Seq[Long] = files.cuts
+    def commits: Seq[Long] = files.entries("commits")
+    def rows: Map[Long, Long] = files.rows
+    def batch: Map[Long, Long] = files.batch
   }
 }
 
 object PipelinedQuerySuite {
   private val Epochs = 6
-  private val Rows = 30
-  private val Keys10 = 10L
   private val DelayMs = 300L
   private val IdleSeconds = 10L
 
