@@ -10,7 +10,6 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   OfflinePlace,
   OfflineSource,
@@ -20,23 +19,13 @@ import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.conf.Keys
-import io.cleancut.e2e.CutsSession
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{StepFileSystem, TestDirectory}
 
 /**
  * Offline operations that are refused before they change anything, or have fewer preconditions.
  */
-class OperationChecksSuite extends AnyFunSuite with CutsSession {
-  override protected def master: String = "local[2]"
-  override protected def partitions: Int = 2
-
-  private lazy val session = {
-    val sparkSession = spark.asInstanceOf[SparkSession]
-    val key = s"fs.${StepFileSystem.Scheme}.impl"
-    sparkSession.sparkContext.hadoopConfiguration.set(key, classOf[StepFileSystem].getName)
-    sparkSession
-  }
+class OperationChecksSuite extends AnyFunSuite with StepFilesSession {
 
   /** A checkpoint with two epochs. */
   private def inQuery(body: Path => Assertion): Assertion = TestDirectory.use("operation-checks") {

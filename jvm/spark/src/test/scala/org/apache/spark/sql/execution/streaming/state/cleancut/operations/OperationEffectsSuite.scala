@@ -22,7 +22,6 @@ import org.apache.spark.sql.functions.{col, count, lit, struct, sum}
 import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.conf.Keys
-import io.cleancut.e2e.CutsSession
 import io.cleancut.error.CleancutException
 import io.cleancut.format.cut.{Origin, SinkEpochs, StoredSinkEpochs}
 import io.cleancut.testkit.{LoadedStores, StepFileSystem, TestDirectory}
@@ -31,18 +30,8 @@ import io.cleancut.testkit.{LoadedStores, StepFileSystem, TestDirectory}
  * Offline operations on a count by key: the state and the epoch that each creates, the plans that
  * it refuses, and the records that a new checkpoint has.
  */
-class OperationEffectsSuite extends AnyFunSuite with CutsSession {
+class OperationEffectsSuite extends AnyFunSuite with StepFilesSession {
   import OperationEffectsSuite._
-
-  override protected def master: String = "local[2]"
-  override protected def partitions: Int = 2
-
-  private lazy val session = {
-    val sparkSession = spark.asInstanceOf[SparkSession]
-    val key = s"fs.${StepFileSystem.Scheme}.impl"
-    sparkSession.sparkContext.hadoopConfiguration.set(key, classOf[StepFileSystem].getName)
-    sparkSession
-  }
 
   private def inQuery(body: Counts => Any): Unit = TestDirectory.use("operation-effects") { home =>
     body(new Counts(session, home))
