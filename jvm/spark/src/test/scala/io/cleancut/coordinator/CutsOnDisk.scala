@@ -56,12 +56,18 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   protected def report(driver: QueryCoordinator, run: String, frame: PlacedFrame): Ack =
     driver.report(run, frame).get(Patience.Seconds, TimeUnit.SECONDS)
 
+  /** Runs the tasks of an epoch of two partitions; returns the IDs of the versions. */
+  protected def tasks(driver: QueryCoordinator, run: String, epoch: Long): Seq[String] =
+    for (p <- 0 to 1) yield {
+      val made = frame(part(p), epoch + 1, epoch * 10 + p)
+      assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(driver, run, made) == Ack.Accepted)
+      made.name.version.id
+    }
+
   /** Runs and commits an epoch of two partitions. */
   protected def epoch(driver: QueryCoordinator, run: String, epoch: Long): Unit = {
-    for (p <- 0 to 1) {
-      assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)
-      assert(submit(driver, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
-    }
+    tasks(driver, run, epoch)
     driver.commit(run, epoch, s"v1\n{\"e\":$epoch}")
     ()
   }

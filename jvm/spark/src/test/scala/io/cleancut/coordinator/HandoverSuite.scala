@@ -48,10 +48,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     val second = waiting(Long)
     val begun = begin(second, "r2")
     awaitOwner(2)
-    for (p <- 0 to 1) {
-      assert(first.open("r1", 10 + p, part(p), 1).isRight)
-      submit(first, "r1", frame(part(p), 2, 10 + p))
-    }
+    tasks(first, "r1", 1)
     first.seal("r1", 1)
     assert(!stopped.isDone && !hasTaken(2))
     var isLogged = false
@@ -153,10 +150,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     val begun = begin(waiting(Long), "r2")
     awaitOwner(2)
     first.hold("r1", 1)
-    assert(first.open("r1", 1, part(0), 1).isRight)
-    submit(first, "r1", frame(part(0), 2, 1))
-    assert(first.open("r1", 2, part(1), 1).isRight)
-    submit(first, "r1", frame(part(1), 2, 2))
+    tasks(first, "r1", 1)
     first.checkOwner("r1")
     assert(!stopped.isDone)
     intercept[HandedOver](first.plan("r1", 2)(fail("an epoch was planned")))

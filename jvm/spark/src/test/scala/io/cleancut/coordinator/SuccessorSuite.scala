@@ -19,15 +19,6 @@ import io.cleancut.coordinator.SingleRegistrations._
 class SuccessorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val HourMs = 3600000L
 
-  /** Runs the tasks of an epoch without its commit; returns the ids of the versions. */
-  private def tasks(cuts: QueryCoordinator, run: String, epoch: Long): Seq[String] =
-    for (p <- 0 to 1) yield {
-      val made = frame(part(p), epoch + 1, epoch * 10 + p)
-      assert(cuts.open(run, epoch * 10 + p, part(p), epoch).isRight)
-      assert(submit(cuts, run, made) == Ack.Accepted)
-      made.name.version.id
-    }
-
   /** A driver that has not committed epoch 1 yet, and the driver that has taken over. */
   private def takenOver(): (QueryCoordinator, QueryCoordinator) = {
     val first = driver()
