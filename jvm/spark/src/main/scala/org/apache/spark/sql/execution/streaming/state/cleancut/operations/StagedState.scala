@@ -78,16 +78,15 @@ final private[operations] class StagedState(
   private def moveAll(from: Path, to: Path): Int = {
     val (directories, children) = files.listStatus(from).toSeq.partition(_.isDirectory)
     if (children.nonEmpty) files.mkdirs(to)
+    // Before the files, because a snapshot names files in the directories next to it.
     val below =
       directories.map(status => moveAll(status.getPath, new Path(to, status.getPath.getName)))
-    children
-      .sortBy(child => (child.getPath.getName.endsWith(Snapshot), child.getPath.getName))
-      .foreach { child =>
-        val target = new Path(to, child.getPath.getName)
-        if (!files.rename(child.getPath, target)) {
-          throw new IOException(s"${child.getPath} could not be moved to $target")
-        }
+    for (child <- children) {
+      val target = new Path(to, child.getPath.getName)
+      if (!files.rename(child.getPath, target)) {
+        throw new IOException(s"${child.getPath} could not be moved to $target")
       }
+    }
     below.sum + (if (!Shared(from.getName) && children.exists(versionOf(_).isDefined)) 1 else 0)
   }
 
@@ -100,7 +99,6 @@ final private[operations] class StagedState(
 
 private object StagedState {
   private val Staged = "staged"
-  private val Snapshot = ".zip"
   private val Shared = Set("SSTs", "logs")
 
   private def isNumber(status: FileStatus) =
