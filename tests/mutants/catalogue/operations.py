@@ -49,6 +49,159 @@ MUTANTS: Sequence[Mutant] = [
         ),
     ),
     *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/OfflineOperation.scala",
+        _effect(
+            "a clone of the same query has its published epochs, and one of another query does not"
+        ),
+        (
+            "a clone for another query has the published epochs",
+            "if (isOther) SinkEpochs.Empty else CarriedRecords.of(from, query)",
+            "CarriedRecords.of(from, query)",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/PlannedEpochs.scala",
+        _effect("a plan is outdated after another epoch, and after its savepoint has another one"),
+        (
+            "an operation runs although the query has committed since its plan",
+            "committed.lastOption.filter(_ != last)",
+            "committed.lastOption.filter(_ => false)",
+        ),
+        (
+            "an operation runs on a savepoint of another epoch than planned",
+            "    if (query.epoch != source) {",
+            "    if (false) {",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/PlannedEpochs.scala",
+        _effect("a clone has the planned state, although the query has committed since"),
+        (
+            "a clone reads the last epoch instead of the planned one",
+            "if (committed.lastOption.forall(_ == source)) requested",
+            "if (true) requested",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/OfflineEpoch.scala",
+        _effect("an undone rollback returns to the state before it"),
+        (
+            "an undone rollback does not find the epoch before it",
+            "      mark(last, OffsetEntry.LastBeforeAct) ++\n",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/RetiredPartitions.scala",
+        _effect("a rescale without cuts moves the stores of removed partitions away"),
+        (
+            "the stores of a removed partition stay",
+            "name.toIntOption.exists(_ >= partitions)",
+            "name.toIntOption.exists(_ > partitions)",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/StagedState.scala",
+        _effect("files of Spark's provider are moved so that the snapshot of a store is the last"),
+        (
+            "a snapshot is moved before the files that it names",
+            "    val below =\n",
+            "    lazy val below =\n",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/OfflineRun.scala",
+        (
+            "OperationChecksSuite::a refused operation does not take over from a driver that has "
+            "continued",
+        ),
+        (
+            "an operation takes over from a driver that has continued",
+            "        checkLast(archive.cuts.epochs().lastOption.getOrElse(-1L), last, operation, "
+            "place)\n",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/StateReference.scala",
+        _effect("each rescale by reference keeps the counts, and so does the next epoch"),
+        (
+            "a partition lacks sources with the same remainder",
+            "      partition % shared until query.partitions by shared\n",
+            "      partition % shared until (partition % shared + 1)\n",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/CarriedRecords.scala",
+        _effect(
+            "a clone of the same query continues its checkpoint, and one of another query does not"
+        ),
+        (
+            "a clone for another query continues the checkpoint",
+            "if (isOther) Lineage.Empty else lineage(from, query)",
+            "lineage(from, query)",
+        ),
+        (
+            "a clone of the same query continues no checkpoint",
+            "if (isOther) Lineage.Empty else lineage(from, query)",
+            "Lineage.Empty",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/start/FirstState.scala",
+        _effect("a query that is bootstrapped counts on from the given rows"),
+        (
+            "rows of a family may be given twice",
+            "case (family, all) if all.size > 1 => family",
+            "case (family, all) if all.size > 2 => family",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/start/FirstState.scala",
+        _effect("a migrated query has the rows that are given, and those of unchanged state"),
+        (
+            "a migration runs although the query has committed since its plan",
+            "    planned.foreach {\n      _.checkLast(",
+            "    planned.filter(_ => false).foreach {\n      _.checkLast(",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/start/CheckpointOrigin.scala",
+        _effect("a migrated query has the rows that are given, and those of unchanged state"),
+        (
+            "a migrated query takes an epoch that sinks may know",
+            "override val epoch: Long = stored.begun + 2",
+            "override val epoch: Long = stored.begun + 1",
+        ),
+        (
+            "given rows are added to those that are carried over",
+            "        !isGiven\n",
+            "        true\n",
+        ),
+    ),
+    *mutants_of(
+        "offline operations",
+        f"{_OPERATIONS}/start/CheckpointOrigin.scala",
+        _effect("a migration to other values requires their rows"),
+        (
+            "rows of other columns are carried over by a migration",
+            "if (!isGiven && !isAlike(family, now))",
+            "if (false)",
+        ),
+    ),
+    *mutants_of(
         "savepoints",
         f"{_RETAIN}/savepoints.py",
         ("tests/unit/test_savepoints.py",),

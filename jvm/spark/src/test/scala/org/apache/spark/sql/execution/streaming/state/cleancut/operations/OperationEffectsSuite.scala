@@ -154,9 +154,12 @@ class OperationEffectsSuite extends AnyFunSuite with StepFilesSession {
       savepoints.unpin("name")
       savepoints.pin("name", 1L)
       refusal(Outdated)(run(rollback, query.location))
-      val rescale = planned(OfflineOperation.rescale(4), query.location)
+      // The rollback has the same source as planned, and would discard the other epoch.
+      val operations =
+        Seq(OfflineOperation.rescale(4), OfflineOperation.rollback(OfflineSource.Epoch(0L)))
+          .map(planned(_, query.location))
       query.run()
-      refusal(Outdated)(run(rescale, query.location))
+      operations.foreach(operation => refusal(Outdated)(run(operation, query.location)))
       assert(query.counts() == query.expected())
     }
   }
