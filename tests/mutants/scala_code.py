@@ -20,8 +20,8 @@ _ROOT = Path(__file__).parents[2]
 _SUITES = _ROOT / "jvm/spark/src/test/scala"
 _JVM = _ROOT / ".cache/test-jvm.txt"
 _SERVER = Path(__file__).with_name("SuiteServer.java")
-# Runs of a simulation that must find a defect.
-_SIMULATIONS = {"CLEANCUT_SIMULATIONS": "40"}
+# The runs of a simulation that must find a defect, and the limit of waits that a defect may reach.
+_SETTINGS = {"CLEANCUT_SIMULATIONS": "40", "CLEANCUT_PATIENCE_SECONDS": "30"}
 _FAILED = re.compile(r"^\s*- (.*) \*\*\* FAILED \*\*\*", re.M)
 _ABORTED = re.compile(r"^(\*\*\* ABORTED \*\*\*|Exception encountered|\*\*\* RUN ABORTED)", re.M)
 # Suites with a Spark session, of which a JVM has one.
@@ -127,7 +127,7 @@ def failing_test(mutant: Mutant) -> str | None:
         jvm = suite_jvm()
         path = os.pathsep.join([*jvm.classes, *jvm.libraries])
         arguments = ["-nowarn", "-classpath", path, "-d", str(classes), str(source)]
-        result, output = server(**_SIMULATIONS).request("compile", *arguments)
+        result, output = server(**_SETTINGS).request("compile", *arguments)
         if result != "true":
             raise RuntimeError(f"{mutant.defect} is not compiled\n{output}")
         return first_failure(mutant.tests, [str(classes)])
@@ -138,7 +138,7 @@ def first_failure(suites: Sequence[str], classes: Sequence[str] = ()) -> str | N
     for suite in suites:
         name = suite.partition("::")[0]
         try:
-            is_passed, output = run(suite, classes, **_SIMULATIONS)
+            is_passed, output = run(suite, classes, **_SETTINGS)
         except NoResultError:
             return f"`{name}`, which does not end or crashes"
         failed = _FAILED.search(output)

@@ -15,6 +15,9 @@ trait Patience extends Eventually {
 
 object Patience {
 
-  /** The limit of every wait in the tests. */
-  val Seconds: Long = 600L
+  /**
+   * The limit of every wait in the tests, which `CLEANCUT_PATIENCE_SECONDS` sets. Planted defects
+   * may reach it.
+   */
+  val Seconds: Long = sys.env.get("CLEANCUT_PATIENCE_SECONDS").fold(600L)(_.toLong)
 }
