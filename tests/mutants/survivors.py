@@ -242,6 +242,17 @@ SURVIVORS: Sequence[Survivor] = (
         "`ReplacedEpochSuite`: frames that the driver holds are durable after settle",
     ),
     Survivor(
+        "handovers",
+        "T3: a run does not wait until its time is over",
+        "`HandoverSuite`: a successor waits until it finds the end of the run before",
+    ),
+    Survivor(
+        "handovers",
+        "a waiting run is forgotten when its location is parked again",
+        "`ParkedRunsSuite`: a run waits until its location is released, and other locations are "
+        "not parked",
+    ),
+    Survivor(
         "capture of in-flight rows",
         "a row that the function has not received is forgotten",
         "`WorkerChannelSuite`: rows that the function has received are forgotten, and no others",

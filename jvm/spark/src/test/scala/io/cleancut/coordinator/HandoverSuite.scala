@@ -5,15 +5,15 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.base.{Clock, DaemonThreads}
+import io.cleancut.base.DaemonThreads
 import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.coordinator.state.{Begun, Pipelining}
 import io.cleancut.format.CutLayout
-import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
+import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectStore}
 import io.cleancut.testkit.Patience
 
 /** A run that waits for the run before, which completes its epoch and ends (rules T1 to T3). */
-class HandoverSuite extends AnyFunSuite with CutsOnDisk {
+class HandoverSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val Long = TimeUnit.SECONDS.toMillis(Patience.Seconds)
   private val threads = Executors.newCachedThreadPool(DaemonThreads.named("handover-suite"))
 
@@ -27,15 +27,22 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
   private def begin(next: QueryCoordinator, run: String): CompletableFuture[Begun] =
     CompletableFuture.supplyAsync[Begun](() => next.begin(run), threads)
 
-  private def awaitOwner(generation: Long): Unit = awaitObject(CutLayout.owner(generation))
+  private def result[A](future: CompletableFuture[A]): A =
+    future.get(Patience.Seconds, TimeUnit.SECONDS)
 
-  private def awaitObject(name: String): Unit = {
-    val endNs = Clock.System.monotonicNs() + TimeUnit.SECONDS.toNanos(Patience.Seconds)
-    while (store.head(ObjectKey(name)).isEmpty) {
-      assert(Clock.System.monotonicNs() < endNs, s"$name was not created")
-      Thread.sleep(5)
-    }
+  private def awaitOwner(generation: Long): Unit = {
+    eventually(assert(archive.owners.isTaken(generation)))
+    ()
   }
+
+  /** A store that counts requests for the existence of some objects. */
+  private def counting(names: String, requests: AtomicInteger)(under: ObjectStore): ObjectStore =
+    new ForwardingStore(under) {
+      override def head(key: ObjectKey): Option[ObjectInfo] = {
+        if (key.name.startsWith(names)) requests.incrementAndGet()
+        super.head(key)
+      }
+    }
 
   private def hasTaken(generation: Long) =
     store.head(ObjectKey(CutLayout.takeover(generation))).isDefined
@@ -59,10 +66,22 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     intercept[HandedOver](first.record("r1") { isPlanned = true })
     assert(!isPlanned && !begun.isDone)
     first.endRun("r1")
-    val start = begun.get(Patience.Seconds, TimeUnit.SECONDS)
+    val start = result(begun)
     assert(start.committed == 1L && start.isAlone && hasTaken(2))
     epoch(second, "r2", 2)
     assert(archive.cuts.read(2).exists(_.run.runId == "r2"))
+  }
+
+  test("a successor waits until it finds the end of the run before") {
+    val first = old(new CompletableFuture[String])
+    epoch(first, "r1", 0)
+    val polls = new AtomicInteger
+    val around = counting(CutLayout.endMarker(1), polls)(_)
+    val begun = begin(driver(around = around, runtime = _.copy(handoverMs = Long)), "r2")
+    eventually(assert(polls.get > 2 || begun.isDone))
+    assert(!begun.isDone && !hasTaken(2))
+    first.endRun("r1")
+    assert(result(begun).isAlone)
   }
 
   test("a run that has not ended in time is fenced before its next seal and its next epoch") {
@@ -70,7 +89,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     val first = old(stopped)
     epoch(first, "r1", 0)
     val second = waiting(timeoutMs = 200L)
-    val begun = second.begin("r2")
+    val begun = result(begin(second, "r2"))
     assert(begun.committed == 0L && !begun.isAlone && hasTaken(2))
     // The cut is committed for the successor, as in a takeover without a wait.
     val late = errorOf(epoch(first, "r1", 1))
@@ -90,7 +109,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     assert(!stopped.isDone)
     first.endRun("r1")
     val refused = begun.handle[Option[Throwable]]((_, e) => Option(e))
-    assert(refused.get(Patience.Seconds, TimeUnit.SECONDS).exists(_.toString.contains("FENCED")))
+    assert(result(refused).exists(_.toString.contains("FENCED")))
   }
 
   test("an idle run ends when a successor waits for it") {
@@ -106,7 +125,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     first.endIfAwaited("r1")
     assert(stopped.getNow("") == "r1")
     first.endRun("r1")
-    assert(begun.get(Patience.Seconds, TimeUnit.SECONDS).isAlone)
+    assert(result(begun).isAlone)
   }
 
   test("an idle run ends neither for an owner that does not wait, nor one that has the query") {
@@ -114,7 +133,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
       val stopped = new CompletableFuture[String]
       val first = old(stopped)
       first.begin(s"r1 $timeoutMs")
-      waiting(timeoutMs).begin(s"r2 $timeoutMs")
+      result(begin(waiting(timeoutMs), s"r2 $timeoutMs"))
       first.endIfAwaited(s"r1 $timeoutMs")
       assert(!stopped.isDone)
     }
@@ -139,7 +158,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     assert(isLogged && stopped.getNow("") == "r1")
     intercept[HandedOver](first.plan("r1", 2)(fail("an epoch was planned")))
     first.endRun("r1")
-    val start = begun.get(Patience.Seconds, TimeUnit.SECONDS)
+    val start = result(begun)
     assert(start.committed == 1L && start.isAlone)
   }
 
@@ -156,20 +175,12 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk {
     intercept[HandedOver](first.plan("r1", 2)(fail("an epoch was planned")))
     assert(stopped.getNow("") == "r1")
     first.endRun("r1")
-    assert(begun.get(Patience.Seconds, TimeUnit.SECONDS).committed == 0L)
+    assert(result(begun).committed == 0L)
   }
 
   test("an ownership check is one request as long as there is no later owner") {
     val requests = new AtomicInteger
-    val cuts = driver(around =
-      under =>
-        new ForwardingStore(under) {
-          override def head(key: ObjectKey): Option[ObjectInfo] = {
-            if (key.name.contains(CutLayout.Owners)) requests.incrementAndGet()
-            super.head(key)
-          }
-        }
-    )
+    val cuts = driver(around = counting(CutLayout.Owners, requests))
     epoch(cuts, "r1", 0)
     requests.set(0)
     cuts.checkOwner("r1")

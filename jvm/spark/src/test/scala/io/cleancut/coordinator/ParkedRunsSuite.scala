@@ -9,24 +9,34 @@ import io.cleancut.testkit.Patience
 
 /** A run at a parked location waits until it is released or stopped. */
 class ParkedRunsSuite extends AnyFunSuite with Patience {
-  private def released(future: CompletableFuture[_]): Unit = {
-    future.get(Patience.Seconds, TimeUnit.SECONDS)
+  private val Settled = Set(Thread.State.WAITING, Thread.State.TERMINATED)
+
+  /** No run waits at a location. */
+  private def assertFree(runs: ParkedRuns, location: String): Unit = {
+    CompletableFuture
+      .runAsync(() => runs.await(location))
+      .get(Patience.Seconds, TimeUnit.SECONDS)
     ()
   }
 
   test("a run waits until its location is released, and other locations are not parked") {
     val runs = new ParkedRuns
     assert(runs.park("a") && !runs.park("a") && !runs.isWaiting("a"))
-    runs.await("b")
-    val waiting = CompletableFuture.runAsync(() => runs.await("a"))
+    assertFree(runs, "b")
+    val waiting = new Thread(() => runs.await("a"))
+    waiting.start()
     eventually(assert(runs.isWaiting("a")))
+    assert(!runs.park("a") && runs.isWaiting("a"))
     runs.release("b")
-    assert(!waiting.isDone && runs.isParked("a"))
+    // The thread has checked its location again.
+    eventually(assert(Settled(waiting.getState)))
+    assert(waiting.isAlive && runs.isParked("a"))
     runs.release("a")
-    released(waiting)
+    waiting.join(TimeUnit.SECONDS.toMillis(Patience.Seconds))
+    assert(!waiting.isAlive)
     assert(!runs.isParked("a") && !runs.isWaiting("a"))
     // Later checks of the same run do not wait.
-    runs.await("a")
+    assertFree(runs, "a")
     assert(runs.park("a"))
   }
 
@@ -34,7 +44,7 @@ class ParkedRunsSuite extends AnyFunSuite with Patience {
     val runs = new ParkedRuns
     assert(runs.park("a"))
     runs.release("a")
-    runs.await("a")
+    assertFree(runs, "a")
   }
 
   test("a run that is stopped while it waits ends, and the next one does not wait") {
@@ -57,6 +67,6 @@ class ParkedRunsSuite extends AnyFunSuite with Patience {
     waiting.interrupt()
     assert(interrupted.get(Patience.Seconds, TimeUnit.SECONDS))
     assert(!runs.isParked("a"))
-    runs.await("a")
+    assertFree(runs, "a")
   }
 }
