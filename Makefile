@@ -261,7 +261,7 @@ bench-rescale: $(JAR)  ## pauses of a query that is rescaled while it runs; ARGS
 	$(PYTHON) -m tests.bench.running_rescale $(ARGS)
 
 bench-handover: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
-bench-handover: $(JAR) $(VERSITYGW)  ## the pause of a query whose next version takes over; ARGS='--keys 10000 --handovers 2 --others 1' is short
+bench-handover: $(JAR) $(VERSITYGW)  ## the pause of a query whose next version takes over; ARGS='--keys 10000 --handovers 2 --kills 1 --others 1' is short
 	$(PYTHON) -m tests.bench.handover $(ARGS)
 
 bench-sinks: $(JAR) $(JDBC) $(SPARK_KAFKA) $(SERVERS)  ## sinks compared with Spark's own writers; ARGS='--rows 100000 --turns 1' is short

@@ -1,9 +1,10 @@
 """A driver of the query of `tests.bench.handover`.
 
-`python -m tests.bench.handover_query <kind> <location> <endpoint> <log> <keys> <rows>` writes a
-line for each published epoch: its number, and the time in nanoseconds since 1970. The kind "fill"
-ends when the state has all keys, the others when the query ends or `<log>.stop` exists.
-"successor" prints "prepared", and takes over when `<log>.go` exists; "plain" starts the query.
+`python -m tests.bench.handover_query <kind> <location> <endpoint> <log> <keys> <rows> <cores>`
+writes a line for each published epoch: its number, and the time in nanoseconds since 1970. The kind
+"fill" ends when the state has all keys, the others when the query ends or `<log>.stop` exists.
+"successor" prints "prepared", and takes over when `<log>.go` exists; "standby" prints the same, and
+takes over when the query has no driver; "plain" starts the query.
 """
 
 import sys
@@ -28,7 +29,7 @@ _FILL_EPOCHS = 10
 _PARTITIONS = 4
 
 
-def _session(endpoint: str) -> SparkSession:
+def _session(endpoint: str, cores: int) -> SparkSession:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -38,8 +39,7 @@ def _session(endpoint: str) -> SparkSession:
         "spark.sql.shuffle.partitions": str(_PARTITIONS),
         f"{PREFIX}handoverTimeout": "60s",
     }
-    # One core for each of two drivers.
-    builder = SparkSession.Builder().master("local[1]").appName("cleancut-handover")
+    builder = SparkSession.Builder().master(f"local[{cores}]").appName("cleancut-handover")
     for key, value in settings.items():
         builder = builder.config(key, value)
     return cleancut.configure(builder, endpoint=endpoint).getOrCreate()
@@ -59,21 +59,27 @@ def _writer(spark: SparkSession, log: Path, keys: int, rows: int) -> DataStreamW
     return counts.writeStream.outputMode("update").foreachBatch(publish)
 
 
-def main(kind: str, location: str, endpoint: str, log: Path, keys: int, rows: int) -> None:
+def main(
+    kind: str, location: str, endpoint: str, log: Path, keys: int, rows: int, cores: int
+) -> None:
     """Runs the query to its end."""
-    spark = _session(endpoint)
+    spark = _session(endpoint, cores)
     if kind == "fill":
         rows = -(-keys // _FILL_EPOCHS)
 
     def build() -> DataStreamWriter:
         return _writer(spark, log, keys, rows)
 
-    if kind == "successor":
+    query: StreamingQuery
+    if kind in {"successor", "standby"}:
         with cleancut.successor(build, location, handover_timeout=60.0) as successor:
             successor.prepare()
             print(PREPARED, flush=True)
-            wait_until(log.with_suffix(".go").exists)
-            query: StreamingQuery = successor.take_over()
+            if kind == "standby":
+                query = successor.stand_by()
+            else:
+                wait_until(log.with_suffix(".go").exists)
+                query = successor.take_over()
     else:
         query = build().option("checkpointLocation", location).start()
 
@@ -91,5 +97,6 @@ def main(kind: str, location: str, endpoint: str, log: Path, keys: int, rows: in
 
 if __name__ == "__main__":
     die_with_the_test()
-    kind, location, endpoint, log, keys, rows = sys.argv[1:]
-    main(kind, location, endpoint, Path(log), int(keys), int(rows))
+    kind, location, endpoint, log, *counts = sys.argv[1:]
+    keys, rows, cores = map(int, counts)
+    main(kind, location, endpoint, Path(log), keys, rows, cores)
