@@ -91,10 +91,10 @@ class Release:
     def is_running(self, driver: int) -> bool:
         return self.drivers[driver].exit_code() is None
 
-    def prepare(self) -> int:
+    def prepare(self, kind: str = "successor") -> int:
         """Starts a successor, which is prepared while the query runs."""
         go_at(self.root).unlink(missing_ok=True)
-        driver = self.start("successor")
+        driver = self.start(kind)
         self.wait(lambda: self.has_printed(driver, PREPARED))
         return driver
 
@@ -172,6 +172,29 @@ def test_successors_take_over_while_drivers_are_killed(
 
 
 @long
+def test_standbys_take_over_from_drivers_that_are_killed(
+    release: Release, show: Callable[[str], None]
+) -> None:
+    owner = release.start("plain")
+    standby = release.prepare("standby")
+    release.wait_for_epochs()
+    for _ in range(2):
+        assert not release.has_printed(standby, TOOK_OVER)
+        release.drivers[owner].kill()
+        release.wait(functools.partial(release.has_printed, standby, TOOK_OVER))
+        owner, standby = standby, release.prepare("standby")
+        release.wait_for_epochs()
+    assert release.is_running(owner)
+    # A standby that dies does not affect the query.
+    release.drivers[standby].kill()
+    release.wait_for_epochs()
+    release.end()
+    assert release.ends()[owner] == END
+    show(f"{len(release.published())} epochs, cuts of generations {set(release.generations())}")
+    assert release.generations()[-1] == 3
+
+
+@long
 def test_the_documented_setting_hands_over(release: Release) -> None:
     (properties,) = blocks(PAGE, "properties")
     setting = "=".join(properties.split())
@@ -187,59 +210,118 @@ def test_the_documented_setting_hands_over(release: Release) -> None:
     assert set(release.generations()) <= {1, 2}
 
 
-def test_the_documented_program_takes_over_from_itself(spark: SparkSession, tmp_path: Path) -> None:
-    (program,) = blocks(PAGE, "python")
-    (tmp_path / "orders.py").write_text(program)
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\n")
-    (tmp_path / "orders").mkdir()
-    took_over = tmp_path / "took-over"
-    files = 0
+class DocumentedProgram:
+    """The drivers of a documented program, which runs a sum for each user."""
 
-    def add() -> None:
-        nonlocal files
-        rows = [json.dumps({"user": f"u{i % 5}", "amount": 1}) for i in range(files, files + 20)]
-        hidden = tmp_path / "orders" / f".{files}.json"
+    def __init__(self, spark: SparkSession, root: Path, stack: ExitStack) -> None:
+        self.root, self._spark, self._stack = root, spark, stack
+        self._sink = EpochFiles(root / "totals")
+        (root / "conf").mkdir()
+        (root / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\n")
+        (root / "orders").mkdir()
+        self.files = 0
+
+    def start(self, program: str, number: int) -> ProcessTree:
+        (self.root / "orders.py").write_text(program)
+        command = ["sh", "-c", f"cd {self.root} && exec {sys.executable} orders.py checkpoint"]
+        env = environment() | {"SPARK_CONF_DIR": str(self.root / "conf")}
+        tree = ProcessTree(command, env=env, log=self.log(number))
+        return self._stack.enter_context(tree)
+
+    def log(self, number: int) -> Path:
+        return self.root / f"{number}.log"
+
+    def add(self) -> None:
+        """Adds a file of orders."""
+        rows = [json.dumps({"user": f"u{i % 5}", "amount": 1}) for i in self._orders(self.files)]
+        hidden = self.root / "orders" / f".{self.files}.json"
         hidden.write_text("\n".join(rows))
-        hidden.rename(tmp_path / "orders" / f"{files}.json")
-        files += 1
+        hidden.rename(self.root / "orders" / f"{self.files}.json")
+        self.files += 1
 
-    def epochs() -> int:
-        return len(EpochFiles(tmp_path / "totals").epochs(session=spark))
+    def wait(self, condition: Callable[[], bool], number: int) -> None:
+        """Waits for a driver while orders arrive, which the warm-up requires."""
+        due = time.monotonic()
 
-    def has_published(due: int) -> bool:
-        return epochs() >= due
+        def holds() -> bool:
+            nonlocal due
+            if time.monotonic() >= due:
+                self.add()
+                due = time.monotonic() + FILE_EVERY_S
+            return condition()
 
+        wait_until(holds, otherwise=self.log(number).read_text)
+
+    def wait_for_an_epoch(self, number: int) -> None:
+        """Waits until a driver has published an epoch."""
+        known = self._epochs()
+        self.wait(lambda: self._epochs() > known, number)
+
+    def is_warming_up(self) -> bool:
+        """Whether the clone of a successor exists."""
+        return any(self.root.glob("checkpoint-warm-up-*"))
+
+    def check(self) -> None:
+        """Waits until the published sums are the batch answer."""
+        totals = Counter(f"u{i % 5}" for file in range(self.files) for i in self._orders(file))
+        wait_until(lambda: newest(self._sink, self._spark, "user", "sum(amount)") == dict(totals))
+
+    def generations(self) -> set[int]:
+        return {cut.generation for cut in Checkpoint(self.root / "checkpoint").cuts()}
+
+    def _epochs(self) -> int:
+        return len(self._sink.epochs(session=self._spark))
+
+    @staticmethod
+    def _orders(file: int) -> range:
+        return range(file, file + 20)
+
+
+@pytest.fixture
+def documented(spark: SparkSession, tmp_path: Path) -> Iterator[DocumentedProgram]:
     with ExitStack() as stack:
-        drivers: list[ProcessTree] = []
-        for version in (1, 2):
-            log = tmp_path / f"{version}.log"
-            took_over.unlink(missing_ok=True)
-            command = ["sh", "-c", f"cd {tmp_path} && exec {sys.executable} orders.py checkpoint"]
-            env = environment() | {"SPARK_CONF_DIR": str(tmp_path / "conf")}
-            add()
-            drivers.append(stack.enter_context(ProcessTree(command, env=env, log=log)))
-            wait_until(took_over.exists, otherwise=log.read_text)
-            due = epochs() + 1
-            add()
-            wait_until(functools.partial(has_published, due), otherwise=log.read_text)
-        # The process of the old version waits for its deletion.
-        assert drivers[0].exit_code() is None
-        assert "Traceback" not in (tmp_path / "1.log").read_text()
-        totals = {f"u{i}": 0 for i in range(5)}
-        for file in range(files):
-            for i in range(file, file + 20):
-                totals[f"u{i % 5}"] += 1
-        wait_until(
-            lambda: newest(EpochFiles(tmp_path / "totals"), spark, "user", "sum(amount)") == totals
-        )
-    assert {cut.generation for cut in Checkpoint(tmp_path / "checkpoint").cuts()} == {1, 2}
+        yield DocumentedProgram(spark, tmp_path, stack)
+
+
+def test_the_documented_program_takes_over_from_itself(documented: DocumentedProgram) -> None:
+    program, _ = blocks(PAGE, "python")
+    took_over = documented.root / "took-over"
+    drivers: list[ProcessTree] = []
+    for version in (1, 2):
+        took_over.unlink(missing_ok=True)
+        documented.add()
+        drivers.append(documented.start(program, version))
+        documented.wait(took_over.exists, version)
+        documented.wait_for_an_epoch(version)
+    # The process of the old version waits for its deletion.
+    assert drivers[0].exit_code() is None
+    assert "Traceback" not in documented.log(1).read_text()
+    documented.check()
+    assert documented.generations() == {1, 2}
+
+
+@long
+def test_the_documented_standby_takes_over_from_itself(documented: DocumentedProgram) -> None:
+    program, standby = blocks(PAGE, "python")
+    # The statement replaces the one of the program above.
+    program = program[: program.index("with cleancut.successor")] + standby
+    documented.add()
+    owner = documented.start(program, 1)
+    documented.wait_for_an_epoch(1)
+    documented.start(program, 2)
+    documented.wait(documented.is_warming_up, 2)
+    documented.wait(lambda: not documented.is_warming_up(), 2)
+    assert documented.generations() == {1}
+    owner.kill()
+    documented.wait_for_an_epoch(2)
+    documented.check()
+    assert documented.generations() == {1, 2}
 
 
 def test_the_documented_deployment_waits_for_the_program() -> None:
     (text,) = blocks(PAGE, "yaml")
     deployment = yaml.safe_load(text)
-    (program,) = blocks(PAGE, "python")
+    program, _ = blocks(PAGE, "python")
     spec = deployment["spec"]
     # Versions have different names, and a pod is never replaced by a second one.
     assert spec["replicas"] == 1

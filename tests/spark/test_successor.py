@@ -4,6 +4,8 @@ Topology: a count by key over files, one per epoch, written by `EpochFiles`. Che
 the batch answer, without a lost, duplicated or older row.
 """
 
+import json
+import socket
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -215,3 +217,52 @@ def test_a_query_without_owner_or_of_this_driver_is_refused(
     counts.session = spark.newSession()
     with pytest.raises(RequestError, match="not committed by cuts"):
         cleancut.successor(counts.build, str(tmp_path / "other")).prepare()
+
+
+def test_a_standby_waits_for_the_death_of_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    counts = Counts(spark, tmp_path)
+    owner = {"generation": 2, "queryId": None, "runId": "other", "startedMs": 0, "token": "t"}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        note = owner | {"host": socket.gethostname(), "address": f"127.0.0.1:{port}"}
+        (counts.checkpoint / f"cleancut/owners/{2:020}.json").write_text(json.dumps(note))
+        with counts.successor() as successor:
+            with pytest.raises(TimeoutError, match="has had a driver"):
+                successor.stand_by(timeout=0.1)
+            server.close()
+            counts.add()
+            query = successor.stand_by()
+            with pytest.raises(RuntimeError, match="has taken over"):
+                successor.stand_by()
+    query.processAllAvailable()
+    query.stop()
+    counts.check()
+    assert Checkpoint(counts.checkpoint).cuts()[-1].generation == 3
+
+
+def test_a_standby_takes_over_from_a_driver_that_is_silent(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    counts = Counts(spark, tmp_path)
+    note = {"generation": 2, "queryId": None, "runId": "other", "host": "another host"}
+    path = counts.checkpoint / f"cleancut/owners/{2:020}.json"
+    path.write_text(json.dumps(note | {"startedMs": 0, "token": "t"}))
+    with cleancut.successor(counts.build, str(counts.checkpoint), handover_timeout=0.0) as standby:
+        with pytest.raises(TimeoutError):
+            standby.stand_by(timeout=0.1)
+        query = standby.stand_by(silence=0.5)
+    query.stop()
+    counts.check()
+
+
+def test_a_standby_takes_over_a_query_that_has_been_stopped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    counts = Counts(spark, tmp_path)
+    counts.add()
+    with counts.successor() as standby:
+        query = standby.stand_by()
+    query.processAllAvailable()
+    query.stop()
+    counts.check()
+    assert [cut.generation for cut in Checkpoint(counts.checkpoint).cuts()] == [1, 1, 1, 2]

@@ -2,8 +2,8 @@
 
 `python -m tests.support.handover_driver <kind> <location> <root> [<key>=<value>…]` runs the query
 until the file `done` is in the root. The kind "plain" starts the query; "successor" prepares it,
-and takes over when the file `go` is in the root. The last line is the error that ended it, or "the
-end".
+and takes over when the file `go` is in the root; "standby" prepares it, and takes over when the
+query has no driver. The last line is the error that ended it, or "the end".
 """
 
 import sys
@@ -53,8 +53,11 @@ def _query(kind: str, spark: SparkSession, location: str, root: Path) -> Streami
         return build().option("checkpointLocation", location).start()
     with cleancut.successor(build, location, handover_timeout=_HANDOVER_S) as successor:
         print(PREPARED, successor.prepare(epochs=2), flush=True)
-        wait_until(go_at(root).exists)
-        query = successor.take_over()
+        if kind == "standby":
+            query = successor.stand_by()
+        else:
+            wait_until(go_at(root).exists)
+            query = successor.take_over()
         print(TOOK_OVER, query.runId, flush=True)
         return query
 

@@ -1,7 +1,8 @@
-"""A query on two executors, one of which is killed; the query is then restarted.
+"""A query on two executors, one of which is killed; restarted, and continued by a successor.
 
-`python -m tests.support.moving_tasks ENDPOINT LOCATION WORK REPLICAS` prints as JSON the number of
-store loads after each of the two, and how many of them found the base on the executor's disk.
+`python -m tests.support.moving_tasks STEP ENDPOINT LOCATION WORK REPLICAS` prints as JSON the
+number of store loads after each of these, and how many of them found the base on the executor's
+disk. The step is "kill", and then "successor" in another application, whose disks are empty.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import cleancut
 from cleancut import Checkpoint
@@ -32,17 +34,19 @@ WITHIN_S = PATIENCE_S
 class Moving:
     """The query and its input."""
 
-    def __init__(self, spark: SparkSession, work: Path, location: str) -> None:
+    def __init__(self, spark: SparkSession, work: Path, local: Path, location: str) -> None:
         self.spark, self.location = spark, location
-        self.work, self.source, self.local = work, work / "source", work / "local"
-        self.source.mkdir()
-        self.files = 0
-        self.query = self.start()
+        self.work, self.source, self.local = work, work / "source", local
+        self.source.mkdir(exist_ok=True)
+        self.files = len(list(self.source.iterdir()))
+        self.query: StreamingQuery
 
-    def start(self) -> StreamingQuery:
+    def build(self) -> DataStreamWriter:
         rows = self.spark.readStream.schema("k long").json(str(self.source))
-        writer = padded(rows).writeStream.format("noop").outputMode("update")
-        return writer.option("checkpointLocation", self.location).start()
+        return padded(rows).writeStream.format("noop").outputMode("update")
+
+    def start(self) -> None:
+        self.query = self.build().option("checkpointLocation", self.location).start()
 
     def feed(self, keys: range) -> None:
         lines = "\n".join(json.dumps({"k": k}) for k in keys)
@@ -77,26 +81,16 @@ class Moving:
     def loads(self, after: int = -1) -> dict[str, int]:
         counts = {"loads": 0, "local": 0}
         for progress in self.query.recentProgress:
-            if progress.batchId > after:
+            # A report about a trigger without input may have no operator.
+            if progress.batchId > after and progress.stateOperators:
                 metrics = progress.stateOperators[0].customMetrics
                 counts["loads"] += metrics["cleancutLoads"]
                 counts["local"] += metrics["cleancutLocalCacheHits"]
         return counts
 
 
-def main(endpoint: str, location: str, work: Path, replicas: int) -> None:
-    made = cleancut.configure(
-        builder("local-cluster[2,1,1024]"), endpoint=endpoint, standby_replicas=replicas
-    )
-    settings = {
-        "spark.sql.shuffle.partitions": str(PARTITIONS),
-        "spark.local.dir": str(work / "local"),
-        "spark.sql.streaming.stateStore.minDeltasForSnapshot": str(DELTAS),
-    }
-    for key, value in settings.items():
-        made = made.config(key, value)
-    spark = made.getOrCreate()
-    moving = Moving(spark, work, location)
+def kill(moving: Moving, replicas: int) -> dict[str, object]:
+    moving.start()
     moving.fill(replicas)
     report: dict[str, object] = {"copies before": moving.bases().total() - PARTITIONS}
     moving.kill()
@@ -104,12 +98,44 @@ def main(endpoint: str, location: str, work: Path, replicas: int) -> None:
     moving.feed(range(0, KEYS, 7))
     report["after a kill"] = moving.loads(after=seen)
     moving.query.stop()
-    moving.query = moving.start()
+    moving.start()
     moving.feed(range(0, KEYS, 3))
     report["after a restart"] = moving.loads()
+    return report
+
+
+def take_over(moving: Moving) -> dict[str, object]:
+    with cleancut.successor(moving.build, moving.location) as successor:
+        successor.prepare(epochs=0)
+        report: dict[str, object] = {"copies before": moving.bases().total()}
+        moving.query = successor.take_over()
+    moving.feed(range(0, KEYS, 2))
+    report["after a takeover"] = moving.loads()
+    return report
+
+
+def main(step: str, endpoint: str, location: str, work: Path, replicas: int) -> None:
+    local = work / step
+    spark = application(endpoint, local, replicas)
+    moving = Moving(spark, work, local, location)
+    report = kill(moving, replicas) if step == "kill" else take_over(moving)
     moving.query.stop()
     report["wrong"] = wrong(spark, moving.source, Checkpoint(location, endpoint=endpoint))
     print(json.dumps(report))
+
+
+def application(endpoint: str, local: Path, replicas: int) -> SparkSession:
+    made = cleancut.configure(
+        builder("local-cluster[2,1,1024]"), endpoint=endpoint, standby_replicas=replicas
+    )
+    settings = {
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+        "spark.local.dir": str(local),
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": str(DELTAS),
+    }
+    for key, value in settings.items():
+        made = made.config(key, value)
+    return made.getOrCreate()
 
 
 def executors(spark: SparkSession) -> set[str]:
@@ -141,4 +167,4 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]), int(sys.argv[5]))

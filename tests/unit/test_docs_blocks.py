@@ -131,7 +131,8 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/use/changing.md", "python"): [CHANGED, MIGRATED],
     ("docs/use/changing.md", "sh"): [ASKED],
     ("docs/use/release.md", "python"): [
-        f"{HANDOVER}::test_the_documented_program_takes_over_from_itself"
+        f"{HANDOVER}::test_the_documented_program_takes_over_from_itself",
+        f"{HANDOVER}::test_the_documented_standby_takes_over_from_itself",
     ],
     ("docs/use/release.md", "properties"): [f"{HANDOVER}::test_the_documented_setting_hands_over"],
     ("docs/use/release.md", "yaml"): [

@@ -58,18 +58,23 @@ MUTANTS: Sequence[Mutant] = [
         ),
         (
             "T3: a run does not wait until its time is over",
-            "while (!hasEnded && clock.monotonicNs() < endNs) {",
-            "if (!hasEnded && clock.monotonicNs() < endNs) {",
+            "while (!hasEnded && !isOver) {",
+            "if (!hasEnded && !isOver) {",
         ),
         (
             "T3: a run waits after its time is over",
-            "while (!hasEnded && clock.monotonicNs() < endNs) {",
-            "while (!hasEnded) {",
+            " || clock.monotonicNs() >= endNs",
+            "",
         ),
         (
             "T3: a run waits although the run before has ended meanwhile",
-            "      hasEnded = owners.hasEnded(before)\n    }",
-            "    }",
+            "        hasEnded = owners.hasEnded(generation)\n",
+            "",
+        ),
+        (
+            "a run waits although the driver of the run before has died",
+            "driver.isGone(waitMs = 0L) || ",
+            "",
         ),
         (
             "T3: a run that has waited in vain is regarded as alone",
@@ -98,7 +103,7 @@ MUTANTS: Sequence[Mutant] = [
         ),
         (
             "T1: a run waits, and its owner object does not say so",
-            '    waitsFor.foreach(note.put("waitsFor", _))\n',
+            '      waitsFor(generation).foreach(node.put("waitsFor", _))\n',
             "",
         ),
         (
@@ -115,6 +120,46 @@ MUTANTS: Sequence[Mutant] = [
             "T3: the owner object of a run counts as its record of a takeover",
             "    root.head(ObjectKey(CutLayout.takeover(generation))).isDefined",
             "    root.head(ObjectKey(CutLayout.owner(generation))).isDefined",
+        ),
+    ),
+    *mutants_of(
+        "handovers",
+        f"{_CORE}/cutstore/Owners.scala",
+        ("HandoverSuite",),
+        (
+            "the owner object does not say where its driver can be reached",
+            '      address.foreach(node.put("address", _))\n',
+            "",
+        ),
+    ),
+    *mutants_of(
+        "handovers",
+        f"{_CORE}/base/ProcessWatch.scala",
+        ("ProcessWatchSuite",),
+        (
+            "a closed connection means that the driver has died",
+            "        cannotConnect()\n",
+            "        connection.isEmpty\n",
+        ),
+        (
+            "a loopback address of another host is connected to",
+            ".filter(isHere || !_.getAddress.isLoopbackAddress)",
+            "",
+        ),
+        (
+            "a connection that cannot be established shows nothing",
+            "other.isInstanceOf[ConnectException]",
+            "false",
+        ),
+        (
+            "a connection is regarded as open when it is closed",
+            "socket.getInputStream.read() >= 0",
+            "socket.getInputStream.read() >= -1",
+        ),
+        (
+            "a driver that sends nothing has died",
+            "case _: SocketTimeoutException => true",
+            "case _: SocketTimeoutException => false",
         ),
     ),
     *mutants_of(

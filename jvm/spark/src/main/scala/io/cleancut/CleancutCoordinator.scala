@@ -5,7 +5,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.ParkedStart
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.{
+  ParkedStart,
+  SnapshotPrefetch,
+  Standby
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 
 import io.cleancut.coordinator.Pace
@@ -149,6 +153,27 @@ object CleancutCoordinator {
 
   /** Whether a parked run waits. Its plan is analyzed, and the next step is the first read. */
   def isWaiting(location: String): Boolean = DriverCuts.parked.isWaiting(location)
+
+  /**
+   * Fetches the snapshots of a query that another driver runs to the executors of this one, as far
+   * as they are not there.
+   *
+   * @return
+   *   number of stores whose snapshots are there
+   */
+  def prefetch(location: String, session: SparkSession): Int =
+    SnapshotPrefetch.run(session, location)
+
+  /**
+   * Begins to watch the driver that runs a query. The result is for one thread, which closes it.
+   *
+   * @param silenceMs
+   *   time without a new cut after which the driver counts as dead; 0 for no limit
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_COORDINATOR_MISSING if the checkpoint has no cuts
+   */
+  def standby(location: String, session: SparkSession, silenceMs: Long): Standby =
+    new Standby(session, location, silenceMs)
 
   /** Lets a parked run take ownership, or the next run start as usual. */
   def unpark(location: String): Unit = DriverCuts.parked.release(location)

@@ -2,9 +2,9 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.{CompletableFuture, Executor}
 
-import io.cleancut.base.{Clock, DaemonThreads, ParallelReads}
+import io.cleancut.base.{Clock, DaemonThreads, ParallelReads, ProcessWatch}
 import io.cleancut.coordinator.state.{BudgetedPacker, FrameBudget, QueryLedger}
-import io.cleancut.cutstore.{CutArchive, CutParts, FramePacker, Paging, SegmentPacker}
+import io.cleancut.cutstore.{CutArchive, CutParts, FramePacker, Owner, Paging, SegmentPacker}
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.history.EpochWatcher
 import io.cleancut.objectstore.ObjectStore
@@ -43,6 +43,10 @@ import io.cleancut.objectstore.ObjectStore
  *   once
  * @param stopQuery
  *   stops the query of a run; called by threads of that query, and returns when it has begun
+ * @param address
+ *   `host:port` at which this driver accepts connections
+ * @param watch
+ *   begins to watch the driver of another run
  */
 final case class CutsRuntime(
     clock: Clock,
@@ -60,7 +64,9 @@ final case class CutsRuntime(
     maintenance: Option[Maintenance] = None,
     reads: ParallelReads = ParallelReads.shared,
     handoverMs: Long = 0L,
-    stopQuery: String => Unit = _ => ()
+    stopQuery: String => Unit = _ => (),
+    address: Option[String] = None,
+    watch: Owner => ProcessWatch = _ => ProcessWatch.Unknown
 )
 
 object CutsRuntime {

@@ -104,9 +104,10 @@ final private[coordinator] class RunRegistry(
 
   /**
    * Whether the checkpoint of a run exists. The end of a run must not create a deleted directory
-   * again.
+   * again. A successor has just been found there, and waits for the end.
    */
-  def isCheckpointStored(run: QueryRun): Boolean = archive.owners.isTaken(run.id.generation)
+  def isCheckpointStored(run: QueryRun): Boolean =
+    run.successor.isDefined || archive.owners.isTaken(run.id.generation)
 
   /** Rejects runs of an earlier coordinator of this driver from now on. */
   def fenceRunsOf(earlier: RunRegistry): Unit = {
@@ -161,8 +162,8 @@ final private[coordinator] class RunRegistry(
   def laterOwner(run: QueryRun): Option[String] = Option.when(isFollowed(run))(fencedBy(run))
 
   /** Whether the next generation exists. It is requested only until it has been found. */
-  private def isFollowed(run: QueryRun): Boolean = run.fencedBy.isDefined ||
-    run.successor.isDefined || archive.owners.isTaken(run.id.generation + 1)
+  private def isFollowed(run: QueryRun): Boolean =
+    run.fencedBy.isDefined || handover.isFollowed(run)
 
   /** Fences a run whose next generation exists; returns the later owner. */
   private def fencedBy(run: QueryRun): String = {

@@ -37,7 +37,9 @@ final private[coordinator] class RunStart(
     val used = usage()
     val (queryId, owners) = runtime.reads.both(marked(), archive.owners.names())
     val waits = runtime.handoverMs > 0
-    val taken = handover.awaitTurn(archive.owners.take(queryId, runId, host, owners, waits))
+    val taken = handover.awaitTurn(
+      archive.owners.take(queryId, runId, host, owners, waits, runtime.address)
+    )
     val (plain, listed) = commits()
     // Either a later owner has found the same objects, or this check finds the later owner.
     val (cut, isFollowed) = runtime.reads.both(
@@ -68,7 +70,8 @@ final private[coordinator] class RunStart(
         last,
         taken.generation,
         taken.isAlone,
-        Some(collector),
+        isHandedOver = taken.isAlone && taken.waitsFor.isDefined,
+        collector = Some(collector),
         cutEpochs = Some(listed.epochs)
       ),
       collector,

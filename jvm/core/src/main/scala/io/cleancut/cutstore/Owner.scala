@@ -9,13 +9,16 @@ import com.fasterxml.jackson.databind.ObjectMapper
  *
  * @param waitsFor
  *   the generation whose end the run waits for, if it lets that run finish its epoch
+ * @param address
+ *   `host:port` at which the driver accepts connections until it ends
  */
 final case class Owner(
     generation: Long,
     runId: String,
     host: String,
     startedMs: Long,
-    waitsFor: Option[Long] = None
+    waitsFor: Option[Long] = None,
+    address: Option[String] = None
 ) {
   override def toString: String =
     s"run $runId on $host, generation $generation, since ${Instant.ofEpochMilli(startedMs)}"
@@ -35,7 +38,8 @@ object Owner {
       json.path("runId").asText,
       json.path("host").asText,
       json.path("startedMs").asLong,
-      Option(json.get("waitsFor")).map(_.asLong)
+      Option(json.get("waitsFor")).map(_.asLong),
+      Option(json.get("address")).map(_.asText)
     )
   }
 

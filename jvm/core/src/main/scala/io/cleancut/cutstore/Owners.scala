@@ -22,13 +22,16 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
    *   the names of all owner objects and end markers, listed before
    * @param waits
    *   whether the run waits for the end of the run before, unless that has ended (rule T1)
+   * @param address
+   *   of its driver, see [[Owner]]
    */
   def take(
       queryId: Option[String],
       runId: String,
       host: String,
       listed: => Set[String] = names(),
-      waits: Boolean = false
+      waits: Boolean = false,
+      address: Option[String] = None
   ): Taken = {
     val known = listed
     def isAlone(generation: Long) = generation == 1 ||
@@ -37,7 +40,15 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
       Option.when(waits && !isAlone(generation))(generation - 1)
     val latest = known.flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
     var generation = latest + 1
-    while (!tryTake(queryId, runId, host, generation, waitsFor(generation))) generation += 1
+    def note(generation: Long) = {
+      val node = mapper.createObjectNode()
+      node.put("generation", generation).put("queryId", queryId.orNull).put("runId", runId)
+      node.put("host", host).put("startedMs", clock.wallMs())
+      waitsFor(generation).foreach(node.put("waitsFor", _))
+      address.foreach(node.put("address", _))
+      node
+    }
+    while (!tryTake(generation, note(generation))) generation += 1
     val storeClock = new StoreClock(this, generation, clock)
     Taken(generation, isAlone(generation), storeClock, waitsFor(generation))
   }
@@ -89,18 +100,9 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
   def takenMs(generation: Long): Option[Long] =
     root.head(ObjectKey(CutLayout.owner(generation))).map(_.modifiedMs)
 
-  private def tryTake(
-      queryId: Option[String],
-      runId: String,
-      host: String,
-      generation: Long,
-      waitsFor: Option[Long]
-  ): Boolean = {
+  private def tryTake(generation: Long, note: ObjectNode): Boolean = {
     val token = WriterToken.fresh(clock)
-    val note = mapper.createObjectNode()
-    note.put("generation", generation).put("queryId", queryId.orNull).put("runId", runId)
-    note.put("host", host).put("startedMs", clock.wallMs()).put("token", token.text)
-    waitsFor.foreach(note.put("waitsFor", _))
+    note.put("token", token.text)
     val key = ObjectKey(CutLayout.owner(generation))
     root.create(key, mapper.writeValueAsBytes(note), token) == CreateResult.Created
   }

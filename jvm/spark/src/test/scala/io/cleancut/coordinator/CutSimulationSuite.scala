@@ -82,7 +82,7 @@ object CutSimulationSuite {
    */
   private val Known: Map[Defect, Long] = Map(
     Defect.NoConditions -> 2L,
-    Defect.SchemeTrusted -> 239L,
+    Defect.SchemeTrusted -> 338L,
     Defect.NoAttempts -> 9L,
     Defect.EarlyAck -> 2L,
     Defect.NoMargin -> 4L,
@@ -118,8 +118,8 @@ object CutSimulationSuite {
     Defect.SealUnawaited -> 37L,
     Defect.CutUnchecked -> 1L,
     Defect.TakeoverUnwritten -> 3L,
-    Defect.TakeoverLate -> 1L,
-    Defect.TakeoverUnseen -> 3L,
+    Defect.TakeoverLate -> 21L,
+    Defect.TakeoverUnseen -> 5L,
     Defect.LaterOwnerUnseen -> 7L
   )
 

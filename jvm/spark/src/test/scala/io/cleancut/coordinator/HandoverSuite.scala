@@ -5,9 +5,10 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.base.DaemonThreads
+import io.cleancut.base.{DaemonThreads, ProcessWatch}
 import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.coordinator.state.{Begun, Pipelining}
+import io.cleancut.cutstore.Owner
 import io.cleancut.format.CutLayout
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectStore}
 import io.cleancut.testkit.Patience
@@ -35,13 +36,19 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk with Patience {
     ()
   }
 
-  /** A store that counts requests for the existence of some objects. */
+  /** A store that counts the reads of some objects, and requests for their existence. */
   private def counting(names: String, requests: AtomicInteger)(under: ObjectStore): ObjectStore =
     new ForwardingStore(under) {
       override def head(key: ObjectKey): Option[ObjectInfo] = {
-        if (key.name.startsWith(names)) requests.incrementAndGet()
+        count(key)
         super.head(key)
       }
+      override def get(key: ObjectKey): Option[Array[Byte]] = {
+        count(key)
+        super.get(key)
+      }
+      private def count(key: ObjectKey): Unit =
+        if (key.name.startsWith(names)) { requests.incrementAndGet(); () }
     }
 
   private def hasTaken(generation: Long) =
@@ -178,15 +185,66 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(result(begun).committed == 0L)
   }
 
-  test("an ownership check is one request as long as there is no later owner") {
+  test("an ownership check is one request, and three if it finds a successor") {
     val requests = new AtomicInteger
     val cuts = driver(around = counting(CutLayout.Owners, requests))
+    def requestsOf(action: => Unit): Int = {
+      requests.set(0)
+      action
+      requests.get
+    }
     epoch(cuts, "r1", 0)
-    requests.set(0)
-    cuts.checkOwner("r1")
-    assert(requests.get == 1)
-    epoch(cuts, "r1", 1)
-    assert(requests.get == 2)
+    assert(requestsOf(cuts.checkOwner("r1")) == 1)
+    assert(requestsOf(epoch(cuts, "r1", 1)) == 1)
+    val begun = begin(waiting(Long), "r2")
+    awaitOwner(2)
+    // The owner object; whether it has taken the query, and whether there is a third run.
+    assert(requestsOf(cuts.checkOwner("r1")) == 3)
+    assert(requestsOf(cuts.checkOwner("r1")) == 2)
+    // The checkpoint is known to exist, so there is no request before the end marker.
+    assert(requestsOf(cuts.endRun("r1")) == 0)
+    assert(result(begun).isAlone)
+  }
+
+  test("a successor leaves overdue snapshots to maintenance, and another run does not") {
+    val first = old(new CompletableFuture[String])
+    epoch(first, "r1", 0)
+    val second = waiting(Long)
+    val begun = begin(second, "r2")
+    awaitOwner(2)
+    first.endRun("r1")
+    assert(result(begun).isHandedOver)
+    assert(second.open("r2", 1, part(0), 1).exists(_.mayDeferBase))
+    second.endRun("r2")
+    val third = waiting(Long)
+    assert(!third.begin("r3").isHandedOver)
+    assert(third.open("r3", 2, part(0), 1).exists(!_.mayDeferBase))
+  }
+
+  test("a run does not wait for a driver that has died, but for an end marker that it has left") {
+    for (isEnded <- Seq(false, true)) {
+      val (before, after) = (s"before $isEnded", s"after $isEnded")
+      val first = driver(runtime = _.copy(address = Some(s"host:$isEnded")))
+      val committed = first.begin(before).committed + 1
+      epoch(first, before, committed)
+      // The marker is written between the first request for it and the observation.
+      def watch(owner: Owner): ProcessWatch = { (_: Long) =>
+        assert(owner.runId == before && owner.address.contains(s"host:$isEnded"))
+        if (isEnded) first.endRun(before)
+        true
+      }
+      val next = driver(runtime = _.copy(handoverMs = Long, watch = watch))
+      val begun = next.begin(after)
+      assert(begun.committed == committed && begun.isAlone == isEnded)
+      assert(hasTaken(archive.owners.running().get.generation))
+      epoch(next, after, committed + 1)
+      next.endRun(after)
+    }
+  }
+
+  test("a run that has waited in vain is not handed over") {
+    epoch(old(new CompletableFuture[String]), "r1", 0)
+    assert(!waiting(timeoutMs = 1L).begin("r2").isHandedOver)
   }
 
   test("no run waits after one that has ended, and in a new query") {

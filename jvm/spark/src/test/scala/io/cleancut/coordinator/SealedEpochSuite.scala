@@ -11,7 +11,7 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.SealName
 import io.cleancut.format.cut.{ChannelReport, RowsDigest}
-import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
+import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
 import io.cleancut.coordinator.SingleRegistrations._
 
@@ -270,9 +270,9 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
       isDue
     }
     val unsteady = new ForwardingStore(store) {
-      override def head(key: ObjectKey): Option[ObjectInfo] =
-        if (fail(key)) throw Errors.objectStoreUnavailable("HEAD", key.name, 1, 0L, new IOException)
-        else super.head(key)
+      override def get(key: ObjectKey): Option[Array[Byte]] =
+        if (fail(key)) throw Errors.objectStoreUnavailable("GET", key.name, 1, 0L, new IOException)
+        else super.get(key)
     }
     val cuts =
       new QueryCoordinator(

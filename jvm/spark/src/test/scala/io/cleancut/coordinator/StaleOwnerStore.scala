@@ -7,6 +7,9 @@ import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectStore}
 final class StaleOwnerStore(under: ObjectStore, isBlind: () => Boolean)
     extends ForwardingStore(under) {
 
-  override def head(key: ObjectKey): Option[ObjectInfo] =
-    under.head(key).filter(_ => !key.name.contains(CutLayout.Owners) || !isBlind())
+  override def head(key: ObjectKey): Option[ObjectInfo] = under.head(key).filter(_ => isShown(key))
+
+  override def get(key: ObjectKey): Option[Array[Byte]] = under.get(key).filter(_ => isShown(key))
+
+  private def isShown(key: ObjectKey) = !key.name.contains(CutLayout.Owners) || !isBlind()
 }

@@ -318,10 +318,13 @@ object QueryLedger {
  * @param sealedChain
  *   in an epoch that is finished from its seal, the version that counts instead of the version that
  *   the task creates
+ * @param mayDeferBase
+ *   whether an overdue base is left to maintenance, so that the first epoch is short
  */
 final case class Opened(
     accepted: Option[String],
     needsBase: Boolean,
     unread: Seq[StoreId] = Nil,
-    sealedChain: Option[StoreCut] = None
+    sealedChain: Option[StoreCut] = None,
+    mayDeferBase: Boolean = false
 )

@@ -33,6 +33,9 @@ private[coordination] object BaseFollower extends Logging {
       if (before != to && followed.put(checkpoint, to) == null) schedule(checkpoint)
     }
 
+  /** Smaller bases are read completely, and not from the local disk. */
+  def isKept(place: FramePlace): Boolean = place.length >= FrameFiles.minOpenedBytes
+
   private def schedule(checkpoint: String): Unit = {
     timer.schedule[Unit](() => poll(checkpoint), PeriodMs, TimeUnit.MILLISECONDS)
     ()
@@ -89,8 +92,5 @@ private[coordination] object BaseFollower extends Logging {
       }
       clock.wallMs() - heardMs < PatienceMs
     }
-
-    /** Smaller bases are read completely, and not from the local disk. */
-    private def isKept(place: FramePlace) = place.length >= FrameFiles.minOpenedBytes
   }
 }

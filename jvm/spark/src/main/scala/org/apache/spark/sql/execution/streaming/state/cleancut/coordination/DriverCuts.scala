@@ -185,7 +185,9 @@ object DriverCuts extends Logging {
         watcher = feed,
         maintenance = Some(maintenance),
         handoverMs = settings.fold(0L)(_.handoverTimeoutMs),
-        stopQuery = RunEnds.stop
+        stopQuery = RunEnds.stop,
+        address = Option(SparkEnv.get.rpcEnv.address).map(_.hostPort),
+        watch = SparkCommitter.watch
       )
   }
 

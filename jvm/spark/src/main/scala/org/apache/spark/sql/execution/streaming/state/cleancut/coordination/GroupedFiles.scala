@@ -122,7 +122,7 @@ final private[cleancut] class GroupedFiles(
   /** No cache for checkpoints on a local disk. */
   private def keepsBases: Boolean = !isLocal && localCacheBytes > 0
 
-  private def isLocal: Boolean = root.location.startsWith("file:")
+  private def isLocal: Boolean = GroupedFiles.isLocal(root)
 
   override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
       read: (FrameReader, BlockScratch) => A
@@ -233,4 +233,23 @@ private[cleancut] object GroupedFiles {
   val ActKey = "cleancut.offline.act"
 
   private val bases = new LocalBases(() => LocalDirectory.get)
+
+  /**
+   * Fetches bases to the local disk.
+   *
+   * @return
+   *   the stores whose bases are there; no base of a checkpoint on a local disk, and no small one
+   */
+  def prefetch(
+      root: ObjectStore,
+      wanted: Seq[(FrameName, FramePlace)],
+      localCacheBytes: Long
+  ): Seq[StoreId] = for {
+    (name, place) <- wanted
+    if !isLocal(root) && BaseFollower.isKept(place)
+    _ = bases.fetch(root, name, place, FrameFetch.threads, localCacheBytes)
+    if bases.isHere(root.location, name)
+  } yield name.store
+
+  private def isLocal(root: ObjectStore): Boolean = root.location.startsWith("file:")
 }

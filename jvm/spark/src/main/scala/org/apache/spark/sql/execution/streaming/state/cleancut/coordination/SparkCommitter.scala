@@ -10,10 +10,11 @@ import org.apache.spark.sql.execution.streaming.OneTimeTrigger
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.{RealTime, RunningQueries}
 
+import io.cleancut.base.ProcessWatch
 import io.cleancut.coordinator.{QueryCoordinator, SparkLogs}
 import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.coordinator.state.Begun
-import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.{CutArchive, Owner}
 import io.cleancut.error.Errors
 
 /** Commits epochs of one commit log through the coordinator of its query. */
@@ -100,6 +101,10 @@ object SparkCommitter {
    */
   private[coordination] def runOfThread(): Option[String] =
     SparkContext.getActive.flatMap(c => Option(c.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID)))
+
+  /** Watches the driver of a run. */
+  private[cleancut] def watch(owner: Owner): ProcessWatch =
+    ProcessWatch.of(owner.address, isHere = owner.host == host)
 
   private[cleancut] def host: String =
     Try(InetAddress.getLocalHost.getHostName).getOrElse("unknown")

@@ -26,25 +26,36 @@ import io.cleancut.format.cut.Cut
  * knowledge outlives a run, as the disks of executors do, while Spark forgets the locations of
  * stores with each run.
  */
-private[coordination] object StoreHomes extends Logging {
+private[cleancut] object StoreHomes extends Logging {
 
   def opened(location: String, stores: Iterable[StoreId], at: Place): Unit =
     DriverCuts.queries.find(location).foreach { query =>
       query.homes(homes => stores.foreach(homes.opened(_, at)))
     }
 
+  /** An executor has the bases of these stores, which the next run opens there. */
+  def prefetched(location: String, stores: Seq[StoreId], at: Place): Unit =
+    DriverCuts.queries.query(location).homes { homes =>
+      homes.follows(at)
+      stores.foreach(homes.opened(_, at))
+    }
+
+  /** Where the bases of a query's stores are. */
+  def of(location: String): Map[StoreId, Place] =
+    DriverCuts.queries.find(location).fold(Map.empty[StoreId, Place])(_.homes(_.placements.homes))
+
   /** The bases that an executor should have on its disk. */
   def basesFor(question: AskBases, cuts: QueryCoordinator): CutsReply = {
     import question._
     val stores =
       DriverCuts.queries.find(location).fold(Set.empty[StoreId])(_.storesFor(at, replicas))
-    val wanted = if (stores.isEmpty) Nil else cuts.lastCut.toSeq.flatMap(of(_, stores))
+    val wanted = if (stores.isEmpty) Nil else cuts.lastCut.toSeq.flatMap(chainsIn(_, stores))
     val reply = BasesReply(wanted.flatMap(_.base))
     if (reply.mark == known) Noted else reply
   }
 
   /** In an order independent of the set, because the reply has a hash of it. */
-  private def of(cut: Cut, stores: Set[StoreId]): Seq[StoreCut] =
+  private def chainsIn(cut: Cut, stores: Set[StoreId]): Seq[StoreCut] =
     stores.toSeq.sortBy(store => (store.operator, store.partition, store.name)).flatMap(cut.of)
 
   /** A run begins; its tasks should run where those of the last run did. */

@@ -197,7 +197,8 @@ class LogStateStoreProvider
       else versions.openForWrite(request.version, opened.accepted)
     lease.keep(log)
     // A run that ends before its first maintenance would never write one.
-    val isOverdue = isFirstWrite.getAndSet(false) && versions.position.exists(BasePlan.isOverdue)
+    val isOverdue = isFirstWrite.getAndSet(false) && !opened.mayDeferBase &&
+      versions.position.exists(BasePlan.isOverdue)
     val withBase = request.withBase || opened.needsBase || isOverdue
     val sealedAs = opened.sealedChain.map(_.version)
     val adjusted = request.copy(withBase = withBase, sealedAs = sealedAs)

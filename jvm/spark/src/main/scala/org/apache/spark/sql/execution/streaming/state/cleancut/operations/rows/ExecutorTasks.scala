@@ -12,10 +12,19 @@ import org.apache.spark.util.Utils
  */
 private[operations] object ExecutorTasks {
 
-  /** One partition for each value. The values are part of the task, and none is sent as a row. */
-  def each[A: ClassTag](context: SparkContext, values: Seq[A]): RDD[A] = {
+  /**
+   * One partition for each value. The values are part of the task, and none is sent as a row.
+   *
+   * @param preferred
+   *   the task locations that a value prefers, in Spark's text form
+   */
+  def each[A: ClassTag](
+      context: SparkContext,
+      values: Seq[A],
+      preferred: A => Seq[String] = (_: A) => Nil
+  ): RDD[A] = {
     val all = values.toIndexedSeq
-    context.parallelize(all.indices, Math.max(all.size, 1)).map(all(_))
+    context.makeRDD(all.indices.map(at => at -> preferred(all(at)))).map(all(_))
   }
 
   /** The results of all partitions, in order. */
