@@ -132,7 +132,7 @@ class Successor:
         """Waits until no driver runs the query, and takes over at once.
 
         The death of the driver closes a connection to it, so that it is noticed in milliseconds; if
-        the host or the network fails, in about four seconds. A false alarm costs no row: the other
+        the host or the network fails, in about seven seconds. A false alarm costs no row: the other
         driver is fenced, and its epoch is repeated here. The query is also taken over if it has
         been stopped, so close the standby before you stop the query for good.
 

@@ -152,6 +152,11 @@ MUTANTS: Sequence[Mutant] = [
             "false",
         ),
         (
+            "a first connection that is not answered shows that a process is gone",
+            "hasConnected && unanswered >= MaxUnanswered",
+            "unanswered >= 1",
+        ),
+        (
             "a connection is regarded as open when it is closed",
             "socket.getInputStream.read() >= 0",
             "socket.getInputStream.read() >= -1",

@@ -50,14 +50,16 @@ object ProcessWatch {
   /**
    * Watches a process by a connection on which nothing is sent. The kernel of its host closes it
    * when the process ends. If the host or the network fails, keep-alive probes find that. A
-   * connection may also be closed for other reasons, so a new one decides.
+   * connection may also be closed for other reasons, so a new one decides. A first connection that
+   * is not answered shows nothing: a firewall may drop it.
    */
   private class Connected(address: InetSocketAddress) extends ProcessWatch {
     private var connection = Option.empty[Socket]
+    private var hasConnected = false
     private var unanswered = 0
 
     override def isGone(waitMs: Long): Boolean =
-      if (connection.exists(isOpen(_, waitMs))) false
+      if (isBlocked || connection.exists(isOpen(_, waitMs))) false
       else {
         close()
         cannotConnect()
@@ -67,6 +69,8 @@ object ProcessWatch {
       connection.foreach(_.close())
       connection = None
     }
+
+    private def isBlocked = unanswered > 0 && !hasConnected
 
     private def isOpen(socket: Socket, waitMs: Long): Boolean =
       try {
@@ -83,6 +87,7 @@ object ProcessWatch {
         socket.connect(address, ConnectMs)
         keepAlive(socket)
         connection = Some(socket)
+        hasConnected = true
         unanswered = 0
         false
       } catch {
@@ -91,7 +96,7 @@ object ProcessWatch {
           e match {
             case _: NoRouteToHostException | _: SocketTimeoutException =>
               unanswered += 1
-              unanswered >= MaxUnanswered
+              hasConnected && unanswered >= MaxUnanswered
             case other => other.isInstanceOf[ConnectException]
           }
       }

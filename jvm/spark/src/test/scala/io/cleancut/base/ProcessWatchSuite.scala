@@ -1,6 +1,6 @@
 package io.cleancut.base
 
-import java.net.{InetAddress, ServerSocket, Socket}
+import java.net.{InetAddress, InetSocketAddress, ServerSocket, Socket, SocketTimeoutException}
 import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.util.Using
@@ -73,6 +73,42 @@ class ProcessWatchSuite extends AnyFunSuite {
         server.accept().getOutputStream.write(Array.fill(3)(1.toByte))
         for (_ <- 1 to 5) assert(!process.isGone(1L))
       }
+    }
+  }
+
+  /** Connections that fill the queue of a listener, so that a further one is not answered. */
+  private def filled(port: Int): Seq[Socket] =
+    Iterator
+      .continually(new Socket)
+      .takeWhile { socket =>
+        try {
+          socket.connect(new InetSocketAddress(loopback, port), 200)
+          true
+        } catch { case _: SocketTimeoutException => false }
+      }
+      .toVector
+
+  test("a process whose connections are not answered any more is gone") {
+    Using.resource(new ServerSocket(0, 1, loopback)) { server =>
+      Using.resource(watch(server.getLocalPort)) { process =>
+        assert(!process.isGone(0L))
+        val accepted = server.accept()
+        val others = filled(server.getLocalPort)
+        assert(!process.isGone(1L))
+        accepted.close()
+        awaitGone(process)
+        others.foreach(_.close())
+      }
+    }
+  }
+
+  test("a process counts as running if no connection has ever been answered") {
+    Using.resource(new ServerSocket(0, 1, loopback)) { server =>
+      val others = filled(server.getLocalPort)
+      Using.resource(watch(server.getLocalPort)) { process =>
+        for (_ <- 1 to 100) assert(!process.isGone(0L))
+      }
+      others.foreach(_.close())
     }
   }
 

@@ -45,11 +45,14 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
       look()
       SnapshotPrefetch.run(session, location)
     }
+    val endNs = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(waitMs)
     if (owner.isEmpty || isSilent) true
-    else if (driver eq ProcessWatch.Unknown) {
-      clock.sleep(waitMs, TimeUnit.MILLISECONDS)
+    else if (driver.isGone(waitMs)) isStillGone
+    else {
+      // A driver that cannot be watched is reported at once.
+      clock.sleep(Math.max(endNs - clock.monotonicNs(), 0L), TimeUnit.NANOSECONDS)
       false
-    } else driver.isGone(waitMs) && isStillGone
+    }
   }
 
   override def close(): Unit = driver.close()
