@@ -2,9 +2,9 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows
 
 import scala.reflect.ClassTag
 
-import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.util.Utils
+import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 /**
  * Work on Spark's executors whose values and results are serialized as bytes, by Java. The
@@ -22,10 +22,7 @@ private[operations] object ExecutorTasks {
       context: SparkContext,
       values: Seq[A],
       preferred: A => Seq[String] = (_: A) => Nil
-  ): RDD[A] = {
-    val all = values.toIndexedSeq
-    context.makeRDD(all.indices.map(at => at -> preferred(all(at)))).map(all(_))
-  }
+  ): RDD[A] = new Values(context, values.toIndexedSeq, values.map(preferred).toIndexedSeq)
 
   /** The results of all partitions, in order. */
   def collect[A](rows: RDD[A]): Seq[A] = perPartition(rows)(_.toVector).flatten
@@ -40,3 +37,21 @@ private[operations] object ExecutorTasks {
     bytes.toSeq.map(Utils.deserialize[B](_, loader))
   }
 }
+
+/** Spark's RDD of a collection would serialize the values of a partition as rows. */
+final private class Values[A: ClassTag](
+    context: SparkContext,
+    all: IndexedSeq[A],
+    @transient private val preferred: IndexedSeq[Seq[String]]
+) extends RDD[A](context, Nil) {
+  override protected def getPartitions: Array[Partition] =
+    all.indices.map(at => new ValuePartition(at): Partition).toArray
+
+  override def compute(split: Partition, context: TaskContext): Iterator[A] =
+    Iterator.single(all(split.index))
+
+  override protected def getPreferredLocations(split: Partition): Seq[String] =
+    preferred(split.index)
+}
+
+final private class ValuePartition(override val index: Int) extends Partition
