@@ -29,7 +29,7 @@ DOCUMENTED = "docs/use/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
 # The entries of the offset log and of the source's log, the cut, and the ownership check.
-WITHOUT_SEGMENTS = {"create": 3, "head": 1}
+WITHOUT_SEGMENTS = {"create": 3, "get": 1}
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +177,8 @@ def test_a_sealed_epoch_writes_one_object(
     few, many = requests.values()
     # A seal repeats the ownership check if the last one is more than a second ago.
     for counted in (few, many):
-        assert 1 <= counted["head"] <= 2
-        assert {**counted, "head": 1} == {**WITHOUT_SEGMENTS, "put": 1}
+        assert 1 <= counted["get"] <= 2
+        assert {**counted, "get": 1} == {**WITHOUT_SEGMENTS, "put": 1}
 
 
 def test_a_sink_that_fails_after_the_seal_gets_the_same_rows_again(
