@@ -299,7 +299,7 @@ class Ended:
     def of(cls, name: str, spark: SparkSession, source: SkewedInput, root: Path) -> "Ended":
         """Reads the result from the files below `root`."""
         sink = OrderedEpochs(root / "results")
-        checkpoint = Checkpoint(str(root / "checkpoint"))
+        checkpoint = Checkpoint(checkpoint_of(root))
         rows, cuts = sink.read(), checkpoint.cuts()
         if name in IN_PYTHON:
             last = {cut.epoch: checkpoint.cut(cut.epoch).offsets["0"] for cut in cuts}
@@ -311,6 +311,23 @@ class Ended:
     def held(self) -> int:
         """Returns the number of epochs with in-flight rows."""
         return self.modes.count("unaligned")
+
+    @property
+    def is_right(self) -> bool:
+        """Returns whether no row differs, and no epoch returned other rows when it ran again."""
+        return self.compared.is_same and not self.changed
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Returns the numbers of epochs and of faults, by the columns of campaign records."""
+        return {
+            "epochs": len(self.modes),
+            "held": self.held,
+            "lost": self.compared.lost,
+            "duplicated": self.compared.duplicated,
+            "disordered": self.compared.out_of_order,
+            "wrong": not self.is_right,
+        }
 
     def __str__(self) -> str:
         return f"{len(self.modes)} epochs, {self.held} with in-flight rows, {self.compared}"
