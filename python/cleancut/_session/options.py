@@ -193,9 +193,9 @@ class Options(TypedDict, total=False):
         "whether a store opens before its snapshot is read.",
     ]
     pipelined_cuts: Annotated[
-        bool,
-        _SWITCH,
-        "whether an epoch begins while the cut of the epoch before is being written.",
+        bool | Auto,
+        _words("auto", "true", "false"),
+        'whether an epoch begins while the cut of the one before is being written, or "auto".',
     ]
     handover_timeout: Annotated[
         Duration,

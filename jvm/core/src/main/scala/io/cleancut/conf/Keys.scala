@@ -107,16 +107,17 @@ object Keys {
     since = "0.1.0"
   )
 
-  val PipelinedCuts: Key[Boolean] = Key(
+  val PipelinedCuts: Key[Option[String]] = Key(
     "pipelinedCuts",
     doc = "Whether an epoch of a query with a sink that seals begins while the cut of the epoch " +
       "before is being written, so that the query does not wait for the object store between " +
-      "epochs. A driver that is killed repeats up to two epochs instead of one; rows are " +
+      "epochs. auto is true for a location on s3://, where requests take longer than on a file " +
+      "system. A driver that is killed repeats up to two epochs instead of one; rows are " +
       "neither lost nor duplicated. It applies to Kafka, rate and file sources, " +
       "if spark.sql.streaming.noDataMicroBatches.enabled is true. The status names the reason " +
       "where it does not apply. You can change it at each start.",
-    default = false,
-    KeyType.boolean,
+    default = None,
+    KeyType.wordOrAuto("switch", Seq("true", "false")),
     since = "0.1.0"
   )
 

@@ -22,8 +22,9 @@ import io.cleancut.error.Errors
  *   whether queries with state in another provider are refused
  * @param cuts
  *   setting for checkpoint locations on a Hadoop file system; None keeps the mode of the checkpoint
- * @param pipelinesCuts
- *   whether an epoch may begin while the cut of the epoch before is being written
+ * @param pipelinedCuts
+ *   whether an epoch may begin while the cut of the epoch before is being written; None if the
+ *   checkpoint is in an object store
  * @param cutRetentionMs
  *   age up to which cuts are retained, in addition to those of the last epochs
  * @param historyRetentionMs
@@ -47,7 +48,7 @@ final case class Settings(
     checksCompatibility: Boolean,
     requiresProvider: Boolean,
     cuts: Option[Boolean],
-    pipelinesCuts: Boolean,
+    pipelinedCuts: Option[Boolean],
     handoverTimeoutMs: Long,
     channels: ChannelSettings,
     cutRetentionMs: Long,
@@ -127,7 +128,7 @@ object Settings {
     checksCompatibility,
     require.fold(cuts.contains("true") || mode != Keys.Mode.default)(_.toBoolean),
     cuts.map(_.toBoolean),
-    pipelinedCuts,
+    pipelinedCuts.map(_.toBoolean),
     handoverTimeoutMs,
     ChannelSettings(
       CaptureMode.named(mode, alignmentTimeoutMs),

@@ -45,7 +45,7 @@ class SettingsSuite extends AnyFunSuite {
         checksCompatibility = false,
         requiresProvider = false,
         cuts = None,
-        pipelinesCuts = false,
+        pipelinedCuts = None,
         handoverTimeoutMs = 0L,
         channels = channels,
         cutRetentionMs = 0L,

@@ -45,6 +45,8 @@ class PipelinedQuerySuite extends AnyFunSuite with CutsSession {
     assert(reasonOf()(files).isEmpty)
     val off = reasonOf(Keys.PipelinedCuts.name -> "false")(files)
     assert(off.contains(s"${Keys.PipelinedCuts.name} is false"))
+    val auto = reasonOf(Keys.PipelinedCuts.name -> "auto")(files)
+    assert(auto.exists(_.endsWith("is auto, and the checkpoint is not in an object store")))
     val noData = SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED.key
     assert(reasonOf(noData -> "false")(files).contains(s"$noData is false"))
     val retain = SQLConf.MIN_BATCHES_TO_RETAIN.key

@@ -24,6 +24,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join._
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.pythonworker.PythonOperator
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.SharedStores
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.StoreFiles
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
@@ -86,7 +87,10 @@ final private class ChannelPlan(
   private val runId = info.queryRunId.toString
   private val trigger = RunningQueries.byRun(runId).map(_.trigger)
   private val configured = Settings.from(new StateStoreConf(conf).sqlConfs)
-  private val unpipelined = PipelinedCuts.refusal(runId, configured, conf)
+  private val unpipelined = {
+    val isInBucket = SharedStores.isInBucket(StoreFiles.checkpointOf(info.checkpointLocation))
+    PipelinedCuts.refusal(runId, isInBucket, configured, conf)
+  }
   private val settings = {
     // Spark checks for new input only at the next trigger.
     val intervalMs = trigger.collect { case ProcessingTimeTrigger(ms) => ms }.getOrElse(0L)

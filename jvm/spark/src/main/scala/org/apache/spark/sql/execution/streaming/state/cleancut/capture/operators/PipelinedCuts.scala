@@ -21,8 +21,15 @@ import io.cleancut.conf.{Keys, Settings}
 private[operators] object PipelinedCuts {
 
   /** The reason why they may not; None if they may. */
-  def refusal(runId: String, settings: Settings, conf: SQLConf): Option[String] =
-    if (!settings.pipelinesCuts) Some(s"${Keys.PipelinedCuts.name} is false")
+  def refusal(
+      runId: String,
+      isInBucket: Boolean,
+      settings: Settings,
+      conf: SQLConf
+  ): Option[String] =
+    if (settings.pipelinedCuts.contains(false)) Some(s"${Keys.PipelinedCuts.name} is false")
+    else if (settings.pipelinedCuts.isEmpty && !isInBucket)
+      Some(s"${Keys.PipelinedCuts.name} is auto, and the checkpoint is not in an object store")
     // The query would not know that its last cut has failed.
     else if (!conf.streamingNoDataMicroBatchesEnabled)
       Some(s"${SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED.key} is false")
