@@ -162,7 +162,7 @@ object CleancutCoordinator {
    *   number of stores whose snapshots are there
    */
   def prefetch(location: String, session: SparkSession): Int =
-    SnapshotPrefetch.run(session, location)
+    SnapshotPrefetch.of(session, location).fold(0)(_.run())
 
   /**
    * Begins to watch the driver that runs a query. The result is for one thread, which closes it.

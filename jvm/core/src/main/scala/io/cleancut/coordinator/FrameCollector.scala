@@ -44,7 +44,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
     // A task that takes over a version reports no frame that could be measured.
     if (opened.exists(_.sealedChain.isEmpty))
       run.meter.opened(task.attempt, store, clock.monotonicNs())
-    opened.map(_.copy(mayDeferBase = run.begun.isHandedOver))
+    opened.map(_.copy(mayDeferBase = run.begun.isSuccessor))
   }
 
   private def all[A, B](

@@ -70,7 +70,7 @@ final private[coordinator] class RunStart(
         last,
         taken.generation,
         taken.isAlone,
-        isHandedOver = taken.isAlone && taken.waitsFor.isDefined,
+        isSuccessor = taken.waitsFor.isDefined,
         collector = Some(collector),
         cutEpochs = Some(listed.epochs)
       ),

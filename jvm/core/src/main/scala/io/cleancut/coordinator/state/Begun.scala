@@ -15,8 +15,9 @@ import io.cleancut.format.cut.Cut
  * @param isAlone
  *   whether no other run can write; otherwise an earlier one may still plan the next epoch and
  *   commit it
- * @param isHandedOver
- *   whether the run before has completed its epoch and ended for this one
+ * @param isSuccessor
+ *   whether the run takes over from one that was active when this one started, so that its first
+ *   epoch must be short
  * @param collector
  *   deletes unreferenced objects of the query; None if no objects may be deleted
  * @param isSingleEpoch
@@ -30,7 +31,7 @@ final case class Begun(
     cut: Option[Cut],
     generation: Long,
     isAlone: Boolean,
-    isHandedOver: Boolean = false,
+    isSuccessor: Boolean = false,
     collector: Option[GarbageCollector] = None,
     isSingleEpoch: Boolean = false,
     cutEpochs: Option[Seq[Long]] = None

@@ -16,7 +16,7 @@ import io.cleancut.format.cut.Cut
  * Garbage collection at the start of a query. A long-running query collects garbage periodically,
  * but a query that runs hourly for one or two epochs rarely reaches that point, and ends during it.
  * The start waits for a limited time; the collection then continues while the query runs, or at the
- * next start. A query that is handed over runs for long, and its start must be short.
+ * next start. A successor runs for long, and its start must be short.
  */
 object StartSweep extends Logging {
   private val MaxWaitMs = 10000L
@@ -28,7 +28,7 @@ object StartSweep extends Logging {
    */
   def run(archive: CutArchive, begun: Begun): Unit =
     for (cut <- begun.cut; collector <- begun.collector)
-      if (!begun.isHandedOver && collector.isDue(cut.epoch) && collector.tryStart()) {
+      if (!begun.isSuccessor && collector.isDue(cut.epoch) && collector.tryStart()) {
         val done = CompletableFuture.runAsync(() => sweep(archive, collector, cut), threads)
         try {
           done.get(MaxWaitMs, TimeUnit.MILLISECONDS)

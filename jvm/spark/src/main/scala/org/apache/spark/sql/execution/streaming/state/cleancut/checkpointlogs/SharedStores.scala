@@ -110,6 +110,14 @@ object SharedStores {
       Some(new RootedStore(ofCheckpoint(path, settings), prefix))
     }
 
+  /** The objects below a query's directory, in a bucket or on a Hadoop file system. */
+  def rootOf(
+      checkpoint: Path,
+      settings: ObjectStoreSettings,
+      hadoopConf: Configuration
+  ): ObjectStore =
+    rootInBucket(checkpoint, settings).getOrElse(rootOnFiles(checkpoint, hadoopConf))
+
   /** The objects below a directory of a Hadoop file system, given with its scheme. */
   def onFiles(directory: Path, hadoopConf: Configuration): ObjectStore = {
     val trusted = Option(hadoopConf.get(Keys.TrustedScheme.name))

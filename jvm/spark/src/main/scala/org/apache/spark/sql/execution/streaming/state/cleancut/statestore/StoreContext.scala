@@ -86,15 +86,14 @@ final private[cleancut] class StoreContext(
   }
 
   /** The location of the frames of a query whose epochs are committed by cuts. */
-  private def rootOfCuts(checkpoint: Path, ofStore: StoreFiles): Option[ObjectStore] =
-    if (SharedStores.isInBucket(checkpoint)) {
-      SharedStores.rootInBucket(checkpoint, settings.objectStore)
-    } else {
-      val runId = request.hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
-      val isWithCuts = settings.cuts.contains(true) ||
-        CutsInUse.by(checkpoint.toString, runId)(ofStore.hasCuts)
-      Option.when(isWithCuts)(SharedStores.rootOnFiles(checkpoint, request.hadoopConf))
-    }
+  private def rootOfCuts(checkpoint: Path, ofStore: StoreFiles): Option[ObjectStore] = {
+    val runId = request.hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
+    val isWithCuts = SharedStores.isInBucket(checkpoint) || settings.cuts.contains(true) ||
+      CutsInUse.by(checkpoint.toString, runId)(ofStore.hasCuts)
+    Option.when(isWithCuts)(
+      SharedStores.rootOf(checkpoint, settings.objectStore, request.hadoopConf)
+    )
+  }
 
   val metrics = new StoreMetrics
 

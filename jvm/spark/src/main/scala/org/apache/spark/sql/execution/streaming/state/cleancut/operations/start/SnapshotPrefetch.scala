@@ -22,64 +22,101 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.base.StoreId
 import io.cleancut.conf.Settings
-import io.cleancut.cutstore.CutParts
+import io.cleancut.cutstore.{CutArchive, CutParts}
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.format.{FrameName, FramePlace}
 
 /**
  * Fetches the snapshots of a query that another driver runs to the disks of this application's
  * executors. The first epoch after a takeover is scheduled where the snapshots of its stores are,
- * and reads them there. The pages of the last cut are then in the cache of the driver.
+ * and reads them there. The pages of the last cut are then in the cache of the driver. For one
+ * thread at a time.
  */
-object SnapshotPrefetch extends Logging {
+final class SnapshotPrefetch(session: SparkSession, location: String, archive: CutArchive)
+    extends Logging {
+  import SnapshotPrefetch._
+
+  private var last = Fetched(Nil, Set.empty, 0)
+
+  /** Fetches those of the last cut that are not there yet, as the other method does. */
+  def run(): Int = run(archive.cuts.epochs().lastOption)
 
   /**
-   * Fetches those that are not there yet.
+   * Fetches those that are not there yet. Without new snapshots or executors, nothing runs.
    *
+   * @param epoch
+   *   the last cut, if there is one
    * @return
    *   number of stores whose snapshots are there; 0 after a failure, since each snapshot is fetched
    *   when it is needed
    */
-  def run(session: SparkSession, location: String): Int =
+  def run(epoch: => Option[Long]): Int =
     try {
-      val stored = fetch(session, location)
-      stored.foreach { case (at, stores) => StoreHomes.prefetched(location, stores, at) }
-      stored.map(_._2.size).sum
+      val bases = epoch.toSeq.flatMap(basesOf)
+      val executors = executorsOf(session)
+      if (last.bases != bases || last.executors != executors) {
+        val stored = fetch(bases)
+        stored.foreach { case (at, stores) => StoreHomes.prefetched(location, stores, at) }
+        last = Fetched(bases, executors, stored.map(_._2.size).sum)
+      }
+      last.stores
     } catch {
       case NonFatal(e) =>
         logWarning(s"Snapshots of $location were not fetched ahead", e)
         0
     }
 
-  private def fetch(session: SparkSession, location: String): Seq[(Place, Seq[StoreId])] = {
-    val partitions = basesOf(session, location).groupBy(_._1.store.partition).values.toSeq
+  private def fetch(bases: Seq[Base]): Seq[(Place, Seq[StoreId])] = {
+    val partitions = bases.groupBy(_._1.store.partition).values.toSeq
     val homes = StoreHomes.of(location)
     // All stores of a partition are on one executor, where their tasks run.
-    def preferred(bases: Seq[(FrameName, FramePlace)]) = bases.headOption
+    def preferred(bases: Seq[Base]) = bases.headOption
       .flatMap { case (name, _) => homes.get(name.store) }
       .map(at => TaskLocation(at.host, at.executor).toString)
       .toSeq
+    val at = location
     val conf = new StateStoreConf(session.sessionState.conf)
     val hadoopConf = new SerializableConfiguration(session.sessionState.newHadoopConf())
     ExecutorTasks.collect(
       ExecutorTasks.each(session.sparkContext, partitions, preferred).map { bases =>
         val settings = Settings.from(conf.sqlConfs)
-        val root = SharedStores
-          .rootInBucket(new Path(location), settings.objectStore)
-          .getOrElse(SharedStores.rootOnFiles(new Path(location), hadoopConf.value))
+        val root =
+          SharedStores.rootOf(new Path(at), settings.objectStore, hadoopConf.value)
         (GroupedFrame.here, GroupedFiles.prefetch(root, bases, settings.localCacheBytes))
       }
     )
   }
 
-  /** The snapshots of the last cut. */
-  private def basesOf(session: SparkSession, location: String): Seq[(FrameName, FramePlace)] =
-    for {
-      (archive, _) <-
-        StoppedQueryCuts.parts(location, session.sessionState.newHadoopConf()).toSeq
-      epoch <- archive.cuts.epochs().lastOption.toSeq
-      cut <- archive.cuts.open(epoch, CutParts.shared(archive)).toSeq
-      store <- cut.whole.stores
-      base <- store.base
-    } yield base
+  private def basesOf(epoch: Long): Seq[Base] = for {
+    cut <- archive.cuts.open(epoch, CutParts.shared(archive)).toSeq
+    store <- cut.whole.stores
+    base <- store.base
+  } yield base
+}
+
+object SnapshotPrefetch {
+  private type Base = (FrameName, FramePlace)
+
+  /** None if the epochs there are not committed by cuts. */
+  def of(session: SparkSession, location: String): Option[SnapshotPrefetch] =
+    StoppedQueryCuts.parts(location, session.sessionState.newHadoopConf()).map {
+      case (archive, _) => new SnapshotPrefetch(session, location, archive)
+    }
+
+  private def executorsOf(session: SparkSession): Set[(String, Int)] =
+    session.sparkContext.statusTracker.getExecutorInfos.map(e => e.host -> e.port).toSet
+
+  /**
+   * The result of a pass.
+   *
+   * @param executors
+   *   host and port of each
+   * @param stores
+   *   number of stores whose snapshots are there
+   */
+  final private case class Fetched(
+      bases: Seq[Base],
+      executors: Set[(String, Int)],
+      stores: Int
+  )
 }

@@ -28,6 +28,7 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
     .parts(location, session.sessionState.newHadoopConf())
     .getOrElse(throw Errors.coordinatorMissing(location))
     ._1
+  private val snapshots = new SnapshotPrefetch(session, location, archive)
   private var owner = Option.empty[Owner]
   private var driver = ProcessWatch.Unknown
   private var nextLookNs = clock.monotonicNs()
@@ -43,7 +44,7 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
   def isGone(waitMs: Long): Boolean = {
     if (clock.monotonicNs() >= nextLookNs) {
       look()
-      SnapshotPrefetch.run(session, location)
+      snapshots.run(epoch)
     }
     val endNs = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(waitMs)
     if (owner.isEmpty || isSilent) true
@@ -71,12 +72,10 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
       owner = running
       driver = running.fold(ProcessWatch.Unknown)(SparkCommitter.watch)
     }
-    if (silenceMs > 0) {
-      val last = archive.cuts.epochs().lastOption
-      if (last != epoch) {
-        epoch = last
-        epochNs = clock.monotonicNs()
-      }
+    val last = archive.cuts.epochs().lastOption
+    if (last != epoch) {
+      epoch = last
+      epochNs = clock.monotonicNs()
     }
     nextLookNs = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(lookMs)
   }
