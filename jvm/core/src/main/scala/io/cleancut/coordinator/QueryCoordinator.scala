@@ -156,8 +156,13 @@ final class QueryCoordinator(
   )(written: String => Unit): String =
     committer.enqueue(runId, epoch, entry, plan)(written)
 
-  /** Returns when the last cut, and the entry of the next epoch if there is one, exist. */
-  def awaitWrites(runId: String): Unit = writerOf(runId).foreach(_.await())
+  /**
+   * Returns when the last cut, and the entry of the next epoch if there is one, exist.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, another run owns the query, which may repeat the last epoch
+   */
+  def awaitWrites(runId: String): Unit = runs.ifBegun(runId).foreach(_.writer.await())
 
   /** Same for the current run, up to a limit and regardless of failures. */
   def awaitWrites(limitMs: Long): Unit = runs.current.foreach(_.writer.awaitEnd(limitMs))

@@ -72,7 +72,19 @@ final private[coordinator] class RunRegistry(
    *   CLEANCUT_FENCED, another run owns the query
    */
   def requireOwner(runId: String, epoch: => Long): QueryRun =
-    runOf(runId).fold(by => throw Errors.fenced(archive.location, epoch, by.owner), identity)
+    runOf(runId).fold(by => throw fenced(by, epoch), identity)
+
+  private def fenced(by: Refusal.Fenced, epoch: Long): CleancutException =
+    Errors.fenced(archive.location, epoch, by.owner)
+
+  /**
+   * The run, if it has begun.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, another run owns the query
+   */
+  def ifBegun(runId: String): Option[QueryRun] =
+    statusIfKnown(runId).map(_.fold(by => throw fenced(by, next), identity))
 
   /**
    * Begins a run, if it has not begun yet: it takes ownership and reads the state that it continues

@@ -178,6 +178,18 @@ class EpochWriterSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.read(1).isDefined)
   }
 
+  test("a run that another one of its driver has replaced is not idle") {
+    val mayWrite = new CountDownLatch(1)
+    val cuts = pipelining(mayWrite)
+    cuts.enqueue("r1", 1, "v1\n{}")(_ => fail("another run owns the query"))
+    assert(cuts.begin("r2").committed == 0L)
+    assert(errorOf(cuts.awaitWrites("r1")).getMessage.contains("CLEANCUT_FENCED"))
+    mayWrite.countDown()
+    // A run that has not begun has nothing to wait for, and does not take ownership by that.
+    cuts.awaitWrites("r3")
+    assert(cuts.status.run.exists(_.runId == "r2"))
+  }
+
   test("a driver that ends waits for the cut that is being written, up to a limit") {
     val mayWrite = new CountDownLatch(1)
     val cuts = pipelining(mayWrite)

@@ -257,8 +257,11 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     invariants.keptMs = 0L
     operations = 0
     operationsInFlight = 0
-    // The error of the query requires an operation.
-    if (invariants.hasIncompleteOperation) {
+    // The error of the query requires an operation, which is refused if garbage collection has
+    // deleted the cut that it goes to.
+    var tries = MaxLastOperations
+    while (invariants.hasIncompleteOperation && tries > 0) {
+      tries -= 1
       // The start of the query writes the commit entry of the last cut if it is missing.
       for (one <- Seq(() => driver.newRun(target), () => driver.newOperation(None))) {
         val running = one()
@@ -354,6 +357,7 @@ private object Simulation {
 
   /** Limit of savepoints, in runs with savepoints. */
   val MaxPins = 6
+  val MaxLastOperations = 10
   val PinEvery = 10
   val MaxLateBases = 20
 
