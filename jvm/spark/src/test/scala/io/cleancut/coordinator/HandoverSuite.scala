@@ -1,11 +1,11 @@
 package io.cleancut.coordinator
 
 import java.util.concurrent.{CompletableFuture, Executors, TimeUnit}
-import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.base.{DaemonThreads, ProcessWatch}
+import io.cleancut.base.{Clock, DaemonThreads, ProcessWatch}
 import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.coordinator.state.{Begun, Pipelining}
 import io.cleancut.cutstore.Owner
@@ -16,6 +16,9 @@ import io.cleancut.testkit.Patience
 /** A run that waits for the run before, which completes its epoch and ends (rules T1 to T3). */
 class HandoverSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val Long = TimeUnit.SECONDS.toMillis(Patience.Seconds)
+
+  /** At least the time between two requests for an end marker. */
+  private val OnePollMs = 1000L
   private val threads = Executors.newCachedThreadPool(DaemonThreads.named("handover-suite"))
 
   /** A driver whose query is stopped as Spark does it: the run ends on another thread. */
@@ -23,7 +26,20 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk with Patience {
     driver(runtime = _.copy(stopQuery = run => { stopped.complete(run); () }))
 
   private def waiting(timeoutMs: Long): QueryCoordinator =
-    driver(runtime = _.copy(handoverMs = timeoutMs))
+    driver(runtime = _.copy(handoverMs = timeoutMs, clock = new LimitedWaits(timeoutMs)))
+
+  /** A clock that fails a run which waits longer than its time. */
+  final private class LimitedWaits(timeoutMs: Long) extends Clock {
+    private val waitedMs = new AtomicLong
+    override def wallMs(): Long = Clock.System.wallMs()
+    override def monotonicNs(): Long = Clock.System.monotonicNs()
+    override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+    override def sleep(duration: Long, unit: TimeUnit): Unit = {
+      val ms = waitedMs.addAndGet(unit.toMillis(duration))
+      assert(ms <= timeoutMs + OnePollMs, "a run waits after its time is over")
+      Clock.System.sleep(duration, unit)
+    }
+  }
 
   private def begin(next: QueryCoordinator, run: String): CompletableFuture[Begun] =
     CompletableFuture.supplyAsync[Begun](() => next.begin(run), threads)
