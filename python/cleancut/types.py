@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cleancut._lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from cleancut._checkpoint.owners import OwnerInfo
     from cleancut._checkpoint.read.cut_info import (
         ChainInfo,
         CutDetails,
@@ -43,6 +44,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
+            "_checkpoint.owners": ("OwnerInfo",),
             "_checkpoint.read.cut_info": (
                 "ChainInfo",
                 "CutDetails",
@@ -144,6 +146,7 @@ __all__ = [
     "MetricsServer",
     "OperatorCut",
     "OperatorPlan",
+    "OwnerInfo",
     "Pace",
     "PartitionSize",
     "Plan",

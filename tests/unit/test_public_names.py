@@ -135,6 +135,7 @@ from cleancut.types import (
     MetricsServer,
     OperatorCut,
     OperatorPlan,
+    OwnerInfo,
     Pace,
     PartitionSize,
     Plan,

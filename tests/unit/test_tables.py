@@ -34,6 +34,7 @@ WANTED = {
     "FrameInfo": ("operator", "partition", "store", "version", "kind", "keys", "file_bytes"),
     "LedgerEpoch": ("epoch", "rows", "handle", "published_ms"),
     "MemberAge": ("number", "member", "epoch", "lag_ms", "reason"),
+    "OwnerInfo": ("generation", "state", "started", "host"),
     "PublishedEpoch": ("epoch", "rows", "files", "bytes", "published"),
     "ReplicaInfo": ("epoch", "lag_epochs", "lag_ms", "objects", "bytes"),
     "ReplicaStatus": ("location", "epoch", "copied", "lag_epochs", "lag_ms"),

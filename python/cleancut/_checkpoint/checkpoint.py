@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cleancut._checkpoint.operations import Operations
+from cleancut._checkpoint.owners import OwnerInfo, owner_infos
 from cleancut._checkpoint.read.cut_info import (
     CutDetails,
     CutInfo,
@@ -643,6 +644,10 @@ class Checkpoint(Operations):
         last = history.cut(None) if notes and history.epochs else None
         latest = (None, None) if last is None else (last.epoch, last.written_ms)
         return InfoList(replica_statuses(notes, *latest))
+
+    def owners(self, last: int = 10) -> InfoList[OwnerInfo]:
+        """The last runs that own the query or have owned it, ascending; a request for each."""
+        return InfoList(owner_infos(self._root, last))
 
     def fence(self, reason: str) -> int:
         """Stops the run that owns the checkpoint, before its next commit.

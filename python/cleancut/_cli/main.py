@@ -122,6 +122,7 @@ def _parser() -> CommandParser:
     what = listing.add_mutually_exclusive_group()
     what.add_argument("--stores", action="store_true", help="list the state stores")
     what.add_argument("--replicas", action="store_true", help="list the recorded replicas")
+    what.add_argument("--owners", action="store_true", help="list the last runs and their drivers")
     listing.set_defaults(run=_ls)
     show = add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
     _add_at(show)
@@ -430,6 +431,8 @@ def _ls(parsed: argparse.Namespace) -> int:
     infos: InfoList[Any]
     if parsed.replicas:
         infos = checkpoint.replicas()
+    elif parsed.owners:
+        infos = checkpoint.owners()
     elif parsed.stores:
         infos = checkpoint.stores()
     else:
