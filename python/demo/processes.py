@@ -58,6 +58,10 @@ class ProcessTree:
         """The living processes of this session, the command's own among them."""
         return _session_members(self._child.pid)
 
+    def terminate(self) -> None:
+        """Sends SIGTERM to the command, without its child processes."""
+        self._child.terminate()
+
     def kill(self) -> bool:
         """Kills every process with SIGKILL and waits until none is left.
 

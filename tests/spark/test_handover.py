@@ -8,7 +8,7 @@ duplicated or older row, and the end of each driver.
 
 import functools
 import json
-import signal
+import shlex
 import sys
 import time
 from collections import Counter
@@ -19,22 +19,14 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint
+from cleancut._cli.statuses import QUERY_FAILED
 from cleancut.sinks import EpochFiles
 from demo.processes import ProcessTree
-from tests.support.counted_files import ROWS, CountedFiles
-from tests.support.documented import blocks
-from tests.support.handover_driver import (
-    END,
-    KEYS,
-    PREPARED,
-    TOOK_OVER,
-    done_at,
-    go_at,
-    sink_at,
-)
+from tests.support.documented import blocks, commands
+from tests.support.handover_driver import END, TOOK_OVER
+from tests.support.handovers import FILE_EVERY_S, Release, newest
 from tests.support.kills import environment
 from tests.support.patience import wait_until
 from tests.support.tiers import long
@@ -42,103 +34,12 @@ from tests.support.tiers import long
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
 PAGE = "docs/use/release.md"
-# The number of epochs that a driver publishes before the next one takes over.
-LEAD = 2
-FILE_EVERY_S = 0.5
-
-
-class Release:
-    """The drivers of a query, the last of which is the newest version."""
-
-    def __init__(self, spark: SparkSession, root: Path, stack: ExitStack) -> None:
-        self.spark, self.root, self._stack = spark, root, stack
-        self.location = root / "checkpoint"
-        self.input = CountedFiles(root, keys=KEYS)
-        self.input.add()
-        self.drivers: list[ProcessTree] = []
-        self.logs: list[Path] = []
-
-    def start(self, kind: str, *settings: str) -> int:
-        """Starts a driver; returns its number."""
-        command = [sys.executable, "-m", "tests.support.handover_driver", kind]
-        command += [str(self.location), str(self.root), *settings]
-        self.logs.append(self.root / f"{len(self.logs)}.log")
-        tree = ProcessTree(command, env=environment(), log=self.logs[-1])
-        self.drivers.append(self._stack.enter_context(tree))
-        return len(self.drivers) - 1
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        """Waits while input arrives."""
-        began = time.monotonic()
-        files = self.input.files
-
-        def holds() -> bool:
-            if time.monotonic() > began + FILE_EVERY_S * (self.input.files - files):
-                self.input.add()
-            assert self.drivers[-1].exit_code() in (None, 0, -signal.SIGKILL), self.ends()[-1]
-            return condition()
-
-        wait_until(holds, otherwise=lambda: "\n".join(map(str, self.ends())))
-
-    def wait_for_epochs(self) -> None:
-        """Waits until the query has published some more epochs."""
-        known = len(self.published())
-        self.wait(lambda: len(self.published()) >= known + LEAD)
-
-    def has_printed(self, driver: int, text: str) -> bool:
-        return text in self.logs[driver].read_text()
-
-    def is_running(self, driver: int) -> bool:
-        return self.drivers[driver].exit_code() is None
-
-    def prepare(self, kind: str = "successor") -> int:
-        """Starts a successor, which is prepared while the query runs."""
-        go_at(self.root).unlink(missing_ok=True)
-        driver = self.start(kind)
-        self.wait(lambda: self.has_printed(driver, PREPARED))
-        return driver
-
-    def take_over(self, driver: int) -> None:
-        go_at(self.root).touch()
-        self.wait(lambda: self.has_printed(driver, TOOK_OVER))
-
-    def published(self) -> list[int]:
-        return [info.epoch for info in sink_at(self.root).epochs(session=self.spark)]
-
-    def end(self) -> None:
-        """Lets all drivers end, and compares the published rows with the batch answer."""
-        done_at(self.root).touch()
-        wait_until(lambda: not any(map(self.is_running, range(len(self.drivers)))))
-        epochs = [cut.epoch for cut in Checkpoint(self.location).cuts()]
-        assert epochs == list(range(epochs[0], epochs[-1] + 1))
-        assert self.published() == list(range(epochs[-1] + 1))
-        keys = [(37 * file + i) % KEYS for file in range(self.input.files) for i in range(ROWS)]
-        assert newest(sink_at(self.root), self.spark, "k", "count") == dict(Counter(keys))
-
-    def generations(self) -> list[int]:
-        return [cut.generation for cut in Checkpoint(self.location).cuts()]
-
-    def ends(self) -> list[str]:
-        """Returns the last line of each driver, which has the error that ended it."""
-        return [(log.read_text().splitlines() or [""])[-1] for log in self.logs]
-
-
-def newest(sink: EpochFiles, spark: SparkSession, key: str, value: str) -> dict[Any, int]:
-    """Returns the newest value of each key; a value that is not greater than the one before it is
-    an error.
-    """
-    values: dict[Any, list[int]] = {}
-    for row in sink.read(spark, epoch_column="epoch").orderBy("epoch").collect():
-        values.setdefault(row[key], []).append(row[value])
-    for rows in values.values():
-        assert rows == sorted(set(rows))
-    return {key: rows[-1] for key, rows in values.items()}
 
 
 @pytest.fixture
-def release(spark: SparkSession, tmp_path: Path) -> Iterator[Release]:
+def release(tmp_path: Path) -> Iterator[Release]:
     with ExitStack() as stack:
-        yield Release(spark, tmp_path, stack)
+        yield Release(tmp_path, stack)
 
 
 @long
@@ -210,26 +111,65 @@ def test_the_documented_setting_hands_over(release: Release) -> None:
     assert set(release.generations()) <= {1, 2}
 
 
-class DocumentedProgram:
-    """The drivers of a documented program, which runs a sum for each user."""
+# The documented program gets a session and a location.
+PRELUDE = """
+import sys
 
-    def __init__(self, spark: SparkSession, root: Path, stack: ExitStack) -> None:
-        self.root, self._spark, self._stack = root, spark, stack
+from pyspark.sql import SparkSession
+
+import cleancut
+from orders import build
+
+spark = cleancut.configure(SparkSession.builder).getOrCreate()
+location = sys.argv[1]
+"""
+FAILING = """
+
+def failing(spark):
+    rows = build(spark)
+    return rows.foreachBatch(lambda df, epoch: df.selectExpr("raise_error(user)").collect())
+"""
+
+
+class DocumentedQuery:
+    """The drivers of the documented query, a sum for each user, and its directory."""
+
+    def __init__(self, root: Path, stack: ExitStack) -> None:
+        self.root, self._stack = root, stack
         self._sink = EpochFiles(root / "totals")
         (root / "conf").mkdir()
-        (root / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\n")
+        properties = {"spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR"}
+        # In a bucket this is the default.
+        properties["spark.sql.streaming.stateStore.cleancut.cuts"] = "true"
+        lines = "".join(f"{key} {value}\n" for key, value in properties.items())
+        (root / "conf" / "spark-defaults.conf").write_text(lines)
         (root / "orders").mkdir()
+        query, program = blocks(PAGE, "python")
+        (root / "orders.py").write_text(query + FAILING)
+        (root / "program.py").write_text(PRELUDE + program)
         self.files = 0
+        self._logs: dict[ProcessTree, Path] = {}
 
-    def start(self, program: str, number: int) -> ProcessTree:
-        (self.root / "orders.py").write_text(program)
-        command = ["sh", "-c", f"cd {self.root} && exec {sys.executable} orders.py checkpoint"]
+    def start(self, command: list[str]) -> ProcessTree:
+        """Starts a documented command, with a checkpoint in a directory."""
+        assert command[0] == "cleancut"
+        typed = (word.replace("s3://bucket/orders", "checkpoint") for word in command)
+        return self._start([sys.executable, "-m", *typed])
+
+    def start_program(self) -> ProcessTree:
+        """Starts the documented program."""
+        return self._start([sys.executable, "program.py", "checkpoint"])
+
+    def _start(self, command: list[str]) -> ProcessTree:
         env = environment() | {"SPARK_CONF_DIR": str(self.root / "conf")}
-        tree = ProcessTree(command, env=env, log=self.log(number))
-        return self._stack.enter_context(tree)
+        log = self.root / f"{len(self._logs)}.log"
+        shell = ["sh", "-c", f"cd {self.root} && exec {shlex.join(command)}"]
+        tree = self._stack.enter_context(ProcessTree(shell, env=env, log=log))
+        self._logs[tree] = log
+        return tree
 
-    def log(self, number: int) -> Path:
-        return self.root / f"{number}.log"
+    def log(self, driver: ProcessTree) -> str:
+        return self._logs[driver].read_text()
 
     def add(self) -> None:
         """Adds a file of orders."""
@@ -239,7 +179,7 @@ class DocumentedProgram:
         hidden.rename(self.root / "orders" / f"{self.files}.json")
         self.files += 1
 
-    def wait(self, condition: Callable[[], bool], number: int) -> None:
+    def wait(self, condition: Callable[[], bool], driver: ProcessTree) -> None:
         """Waits for a driver while orders arrive, which the warm-up requires."""
         due = time.monotonic()
 
@@ -250,27 +190,36 @@ class DocumentedProgram:
                 due = time.monotonic() + FILE_EVERY_S
             return condition()
 
-        wait_until(holds, otherwise=self.log(number).read_text)
+        wait_until(holds, otherwise=lambda: self.log(driver))
 
-    def wait_for_an_epoch(self, number: int) -> None:
+    def wait_for_text(self, text: str, driver: ProcessTree) -> None:
+        """Waits until a driver has printed a text."""
+        self.wait(lambda: text in self.log(driver), driver)
+
+    def wait_for_an_epoch(self, driver: ProcessTree) -> None:
         """Waits until a driver has published an epoch."""
         known = self._epochs()
-        self.wait(lambda: self._epochs() > known, number)
+        self.wait(lambda: self._epochs() > known, driver)
 
-    def is_warming_up(self) -> bool:
-        """Whether the clone of a successor exists."""
-        return any(self.root.glob("checkpoint-warm-up-*"))
+    def exit_code(self, driver: ProcessTree) -> int | None:
+        """Returns the exit code of a driver when it has ended."""
+        self.wait(lambda: driver.exit_code() is not None, driver)
+        return driver.exit_code()
 
     def check(self) -> None:
         """Waits until the published sums are the batch answer."""
         totals = Counter(f"u{i % 5}" for file in range(self.files) for i in self._orders(file))
-        wait_until(lambda: newest(self._sink, self._spark, "user", "sum(amount)") == dict(totals))
+        wait_until(lambda: newest(self._sink, "user", "sum(amount)") == dict(totals))
 
     def generations(self) -> set[int]:
         return {cut.generation for cut in Checkpoint(self.root / "checkpoint").cuts()}
 
+    def epochs(self) -> list[int]:
+        """Returns the committed epochs."""
+        return [cut.epoch for cut in Checkpoint(self.root / "checkpoint").cuts()]
+
     def _epochs(self) -> int:
-        return len(self._sink.epochs(session=self._spark))
+        return len(self._sink.epochs())
 
     @staticmethod
     def _orders(file: int) -> range:
@@ -278,50 +227,76 @@ class DocumentedProgram:
 
 
 @pytest.fixture
-def documented(spark: SparkSession, tmp_path: Path) -> Iterator[DocumentedProgram]:
+def documented(tmp_path: Path) -> Iterator[DocumentedQuery]:
     with ExitStack() as stack:
-        yield DocumentedProgram(spark, tmp_path, stack)
+        yield DocumentedQuery(tmp_path, stack)
 
 
-def test_the_documented_program_takes_over_from_itself(documented: DocumentedProgram) -> None:
-    program, _ = blocks(PAGE, "python")
-    took_over = documented.root / "took-over"
-    drivers: list[ProcessTree] = []
-    for version in (1, 2):
-        took_over.unlink(missing_ok=True)
-        documented.add()
-        drivers.append(documented.start(program, version))
-        documented.wait(took_over.exists, version)
-        documented.wait_for_an_epoch(version)
+def commands_of_page() -> tuple[list[str], list[str]]:
+    """Returns the documented commands `take-over` and `stand-by`."""
+    taking, _, standing = (
+        command for block in blocks(PAGE, "sh") for command in commands(block)[:1]
+    )
+    return taking, standing
+
+
+def documented_container() -> dict[str, Any]:
+    (text,) = blocks(PAGE, "yaml")
+    (container,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
+    return container  # type: ignore[no-any-return]
+
+
+def test_the_documented_command_takes_over_from_the_deployment(documented: DocumentedQuery) -> None:
+    container = documented_container()
+    old = documented.start(container["command"] + container["args"])
+    documented.wait((documented.root / "took-over").exists, old)
+    documented.wait_for_an_epoch(old)
+    taking, _ = commands_of_page()
+    new = documented.start(taking)
+    documented.wait_for_text("took over", new)
+    documented.wait_for_an_epoch(new)
     # The process of the old version waits for its deletion.
-    assert drivers[0].exit_code() is None
-    assert "Traceback" not in documented.log(1).read_text()
-    documented.check()
+    assert old.exit_code() is None
+    old.terminate()
+    assert documented.exit_code(old) == 0
+    assert "Traceback" not in documented.log(old)
     assert documented.generations() == {1, 2}
+    documented.check()
+    # The query is stopped after its epoch.
+    new.terminate()
+    assert documented.exit_code(new) == 0
+    planned = (documented.root / "checkpoint" / "offsets").glob("[0-9]*")
+    assert max(int(entry.name) for entry in planned) == documented.epochs()[-1]
+
+
+def test_a_command_whose_query_fails_exits_with_its_error(documented: DocumentedQuery) -> None:
+    documented.add()
+    options = ["--query", "orders:failing", "--epochs", "0"]
+    failing = documented.start(["cleancut", "take-over", "checkpoint", *options])
+    assert documented.exit_code(failing) == QUERY_FAILED
+    assert "[STREAM_FAILED]" in documented.log(failing)
+    assert "CLEANCUT_COMMAND_FAILED" not in documented.log(failing)
 
 
 @long
-def test_the_documented_standby_takes_over_from_itself(documented: DocumentedProgram) -> None:
-    program, standby = blocks(PAGE, "python")
-    # The statement replaces the one of the program above.
-    program = program[: program.index("with cleancut.successor")] + standby
-    documented.add()
-    owner = documented.start(program, 1)
-    documented.wait_for_an_epoch(1)
-    documented.start(program, 2)
-    documented.wait(documented.is_warming_up, 2)
-    documented.wait(lambda: not documented.is_warming_up(), 2)
+def test_the_documented_standby_takes_over_from_the_documented_program(
+    documented: DocumentedQuery,
+) -> None:
+    owner = documented.start_program()
+    documented.wait_for_an_epoch(owner)
+    _, standing = commands_of_page()
+    standby = documented.start(standing)
+    documented.wait_for_text("Prepared", standby)
     assert documented.generations() == {1}
     owner.kill()
-    documented.wait_for_an_epoch(2)
+    documented.wait_for_an_epoch(standby)
     documented.check()
     assert documented.generations() == {1, 2}
 
 
-def test_the_documented_deployment_waits_for_the_program() -> None:
+def test_the_documented_deployment_waits_for_the_command() -> None:
     (text,) = blocks(PAGE, "yaml")
     deployment = yaml.safe_load(text)
-    program, _ = blocks(PAGE, "python")
     spec = deployment["spec"]
     # Versions have different names, and a pod is never replaced by a second one.
     assert spec["replicas"] == 1
@@ -329,7 +304,6 @@ def test_the_documented_deployment_waits_for_the_program() -> None:
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"] == labels
     assert deployment["metadata"]["name"].endswith(labels["version"])
-    (container,) = spec["template"]["spec"]["containers"]
+    container = documented_container()
     probe = container["readinessProbe"]["exec"]["command"]
-    assert f'Path("{probe[-1]}").touch()' in program
-    assert len(container["command"]) == 2 + program.count("sys.argv[")
+    assert container["args"][:2] == ["--ready-file", probe[-1]]

@@ -60,6 +60,7 @@ the same texts. `python -m cleancut` is the same command.
 | 0 | Success. |
 | 1 | The checkpoint is corrupted. |
 | 2 | The request is refused, or an argument is invalid. |
+| 3 | The query that the command runs has failed. |
 | 70 | The command has a bug. |
 | 75 | The object store is unavailable: repeat the command. |
 | 130 | The command was interrupted. |

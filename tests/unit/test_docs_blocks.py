@@ -131,12 +131,16 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/use/changing.md", "python"): [CHANGED, MIGRATED],
     ("docs/use/changing.md", "sh"): [ASKED],
     ("docs/use/release.md", "python"): [
-        f"{HANDOVER}::test_the_documented_program_takes_over_from_itself",
-        f"{HANDOVER}::test_the_documented_standby_takes_over_from_itself",
+        f"{HANDOVER}::test_the_documented_command_takes_over_from_the_deployment",
+        f"{HANDOVER}::test_the_documented_standby_takes_over_from_the_documented_program",
+    ],
+    ("docs/use/release.md", "sh"): [
+        f"{HANDOVER}::test_the_documented_command_takes_over_from_the_deployment",
+        f"{HANDOVER}::test_the_documented_standby_takes_over_from_the_documented_program",
     ],
     ("docs/use/release.md", "properties"): [f"{HANDOVER}::test_the_documented_setting_hands_over"],
     ("docs/use/release.md", "yaml"): [
-        f"{HANDOVER}::test_the_documented_deployment_waits_for_the_program"
+        f"{HANDOVER}::test_the_documented_deployment_waits_for_the_command"
     ],
     ("docs/operate/recovery.md", "python"): [STOPPED, GOING_BACK],
     ("docs/operate/recovery.md", "sh"): [GOING_BACK],

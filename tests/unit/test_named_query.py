@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cleancut import RequestError
-from cleancut._query.named_query import named_query
+from cleancut._query.named_query import named_query, named_writer
 
 SESSION: Any = object()
 
@@ -37,3 +37,14 @@ def test_an_invalid_query_name_is_one_error(
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert reason in str(raised.value)
     assert f"the query {name} is not available" in str(raised.value)
+
+
+def test_a_function_for_a_writer_must_return_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "writers_of_a_test.py").write_text("def build(spark): return 7\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    with pytest.raises(RequestError, match="returns 7 and no DataStreamWriter") as raised:
+        named_writer("writers_of_a_test:build", SESSION, "/checkpoint")
+    assert "The operation successor on the checkpoint at /checkpoint" in str(raised.value)

@@ -8,6 +8,7 @@ from cleancut._checkpoint.checkpoint import Checkpoint
 from cleancut._cli.parsers import add_command
 from cleancut._format.ages import epoch_or_time
 from cleancut._storage.access import S3_OPTIONS, S3Options
+from cleancut.errors import error_of
 
 
 def add_location(parser: argparse.ArgumentParser, **kind: Any) -> None:
@@ -44,6 +45,31 @@ def _add_options(group: Any, prefix: str) -> None:
         flag = f"--{prefix}{name}".replace("_", "-")
         is_switch = types[name] is bool
         group.add_argument(flag, help=text, **({"action": "store_true"} if is_switch else {}))
+
+
+def add_spark(parser: argparse.ArgumentParser, master: str | None) -> None:
+    """Adds the options of the Spark session; the master is the default."""
+    default = "Spark's own" if master is None else master
+    parser.add_argument("--master", default=master, help=f"Spark's master; default: {default}")
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a Spark setting; may be repeated",
+    )
+
+
+def configured(builder: Any, parsed: argparse.Namespace) -> Any:
+    """The builder of a session with the settings of the command line."""
+    if parsed.master is not None:
+        builder = builder.master(parsed.master)
+    for setting in parsed.conf:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise error_of("CLEANCUT_CONF_INVALID", problems=f"--conf {setting}: no KEY=VALUE")
+        builder = builder.config(key, value)
+    return builder
 
 
 def access(parsed: argparse.Namespace, prefix: str = "") -> S3Options:

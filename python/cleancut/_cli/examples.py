@@ -38,6 +38,8 @@ EXAMPLES: Mapping[str, str] = {
     "cleancut check-compatibility": (
         "cleancut check-compatibility checkpoints/orders --query orders:counts"
     ),
+    "cleancut take-over": "cleancut take-over s3://bucket/checkpoints/orders --query orders:build",
+    "cleancut stand-by": "cleancut stand-by s3://bucket/checkpoints/orders --query orders:build",
     "cleancut exporter": "cleancut exporter s3://bucket/checkpoints/orders --port 9464",
     "cleancut top": "cleancut top checkpoints/orders --sort ms",
     "cleancut completion": "cleancut completion bash",

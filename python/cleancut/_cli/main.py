@@ -19,8 +19,10 @@ from cleancut._cli.arguments import (
     access,
     add_location,
     add_reader,
+    add_spark,
     add_target,
     checkpoint_of,
+    configured,
     number_or_name,
     since_of,
 )
@@ -31,6 +33,7 @@ from cleancut._cli.parsers import CommandParser, add_command, invalid, unavailab
 from cleancut._cli.passes import repeat
 from cleancut._cli.savepoints import add_savepoints
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
+from cleancut._cli.successors import add_successors
 from cleancut._cli.top import add_top
 from cleancut._display.info_list import InfoList
 from cleancut._display.output import print_json, print_list, print_plan, print_result, print_rows
@@ -85,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 for success, 1 if the checkpoint is corrupted, 2 if the request is
-        refused, 70 for a bug, 75 if the object store is unavailable, 130 for an interrupt.
+        refused, 3 if the query of the command has failed, 70 for a bug, 75 if the object store is
+        unavailable, 130 for an interrupt.
     """
     parsed = _parser().parse_args(arguments)
     try:
@@ -167,6 +171,7 @@ def _parser() -> CommandParser:
     cloning.add_argument("--partitions", type=int, help="default: as in LOCATION")
     add_target(cloning)
     _add_compatibility(commands)
+    add_successors(commands)
     add_exporter(commands)
     add_top(commands)
     DataflowCommands(Dataflow, _add_spark, _session).add(commands)
@@ -382,14 +387,7 @@ def _add_operation(commands: Any, name: str, text: str) -> argparse.ArgumentPars
 def _add_spark(parser: argparse.ArgumentParser) -> None:
     """Options of the Spark session and of the output."""
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a Spark setting; may be repeated",
-    )
+    add_spark(parser, "local[*]")
 
 
 def _conf(parsed: argparse.Namespace) -> int:
@@ -664,13 +662,8 @@ def _session(parsed: argparse.Namespace) -> Any:
     log4j = files(_assets).joinpath(_assets.LOG4J)
     if isinstance(log4j, Path):
         os.environ.setdefault("LOG4J_CONFIGURATION_FILE", str(log4j))
-    builder = SparkSession.builder.master(parsed.master).appName(f"cleancut {parsed.operation}")
-    builder = builder.config("spark.ui.enabled", "false")
-    for setting in parsed.conf:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise error_of("CLEANCUT_CONF_INVALID", problems=f"--conf {setting}: no KEY=VALUE")
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.appName(f"cleancut {parsed.operation}")
+    builder = configured(builder.config("spark.ui.enabled", "false"), parsed)
     session = configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
