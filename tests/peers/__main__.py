@@ -1,8 +1,9 @@
-"""`python -m tests.peers run`: documented functions for `foreachBatch`, under the faults of sinks.
+"""Documented functions for `foreachBatch`, under the faults of sinks and in their contract.
 
-Drivers are killed, or paused until another one has written epochs, and servers are killed, at
-steps that follow from the seed. The rows of each target are compared with those of a batch over
-the same files. The results are stored, and written into the documentation; `page` does that alone.
+`python -m tests.peers run` runs the functions under the faults of sinks: drivers are killed, or
+paused until another one has written epochs, and servers are killed, at steps that follow from the
+seed. `contract` runs the tests of `SinkContract` on them. The results are stored, and written into
+the documentation; `page` does that alone.
 """
 
 import argparse
@@ -10,15 +11,16 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.peers import record
+from tests.peers import contract, record
 from tests.peers.idioms import IDIOMS
 from tests.peers.record import Result
 from tests.support.faults import KILLED, PAUSED, SERVER_KILLED
 from tests.support.revision import short_commit
+from tests.support.sessions import builder
 from tests.support.sink_campaign import Campaign, Verdict, expected_answers, plan
 from tests.support.sink_targets import target_at
 
@@ -72,25 +74,33 @@ def run(group: str, seed: int, faults: int, home: Path) -> list[Result]:
     return results
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints a line for each result."""
-    parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
-    parser.add_argument("command", choices=["run", "page"])
-    parser.add_argument("--group", choices=list(GROUPS), default=None, help="default: all")
-    parser.add_argument("--seed", type=int, default=None, help="default: a random one")
-    parser.add_argument("--faults", type=int, default=12)
-    options = parser.parse_args(arguments)
-    if options.command == "page":
-        record.update()
-        return 0
-    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
-    for group in [options.group] if options.group else GROUPS:
+def run_campaigns(groups: Iterable[str], seed: int, faults: int) -> None:
+    """Runs a campaign of each group, and stores its results."""
+    for group in groups:
         home = Path(tempfile.mkdtemp(prefix="cleancut-peers-"))
-        results = run(group, seed, options.faults, home)
+        results = run(group, seed, faults, home)
         shutil.rmtree(home)
         for result in results:
             print(result, flush=True)
-        record.add(results)
+        record.CAMPAIGNS.add(results)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints a line for each result."""
+    parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
+    parser.add_argument("command", choices=["run", "contract", "page"])
+    parser.add_argument("--group", choices=list(GROUPS), default=None, help="default: all")
+    parser.add_argument("--seed", type=int, default=None, help="default: a random one")
+    parser.add_argument("--faults", type=int, default=12)
+    parser.add_argument("--names", nargs="*", choices=contract.NAMES, default=contract.NAMES)
+    options = parser.parse_args(arguments)
+    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    match options.command:
+        case "run":
+            groups = [options.group] if options.group else list(GROUPS)
+            run_campaigns(groups, seed, options.faults)
+        case "contract":
+            contract.run(builder("local[2]").getOrCreate(), options.names)
     record.update()
     return 0
 

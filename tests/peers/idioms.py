@@ -24,6 +24,8 @@ Write = Callable[[str, DataFrame, int, OnStep], None]
 Statements = Sequence[tuple[str, Sequence[Sequence[int]]]]
 
 TABLE = "totals"
+# The local property in which Spark stores the ID of a query.
+QUERY_ID = "sql.streaming.queryId"
 _SPARK = "https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html"
 _POSTGRES = "https://www.postgresql.org/docs/current"
 _SCHEMA = pa.schema([("k", pa.int32()), ("n", pa.int32()), ("v", pa.int32())])
@@ -147,7 +149,9 @@ def _replace(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
 def _parquet(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
     reach(STAGED)
     reach(SEALED)
-    rows.write.mode("append").parquet(place)
+    # Spark's default, which sessions of tests lack.
+    writer = rows.write.option("mapreduce.fileoutputcommitter.algorithm.version", "1")
+    writer.mode("append").parquet(place)
 
 
 def _table(rows: DataFrame, reach: OnStep) -> pa.Table:
@@ -169,14 +173,18 @@ def _delta(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
 
 
 def _delta_once(place: str, rows: DataFrame, epoch: int, reach: OnStep) -> None:
+    """Reads the last version and commits in one transaction of the table, as a connector does."""
     lake = OfDelta(Path(place))
-    last = DeltaTable(lake.path).transaction_version(TABLE) if lake.exists() else None
+    # The documentation proposes the ID of the query.
+    query = str(rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
+    table = DeltaTable(lake.path) if lake.exists() else None
+    last = table.transaction_version(query) if table else None
     if last is not None and last >= epoch:
         return
-    table = _table(rows, reach)
+    collected = _table(rows, reach)
     reach(SEALED)
-    properties = CommitProperties(app_transactions=[Transaction(TABLE, epoch)])
-    write_deltalake(lake.path, table, mode="append", commit_properties=properties)
+    properties = CommitProperties(app_transactions=[Transaction(query, epoch)])
+    write_deltalake(table or lake.path, collected, mode="append", commit_properties=properties)
 
 
 _PLAIN = [

@@ -1,17 +1,16 @@
-"""Results of idioms under faults, stored next to the idioms, and the tables of the page."""
+"""Results of idioms under faults, and their tables."""
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.peers import contract_tables
 from tests.peers.idioms import IDIOMS
+from tests.peers.stored import Section
 from tests.support import marked_pages
 from tests.support.sessions import HDFS
 
-RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parents[2] / "docs/use/sinks/idioms.md"
-_BEGIN = "<!-- made by tests/peers -->"
 _COUNTS = [
     "epochs",
     "killed",
@@ -60,23 +59,12 @@ class Result:
     reverted: int
 
 
-def read(place: Path = RESULTS) -> list[Result]:
-    """Reads the results, in the order of their campaigns."""
-    if not place.exists():
-        return []
-    return [Result(**fields) for fields in json.loads(place.read_text(encoding="utf-8"))]
-
-
-def add(results: Iterable[Result], place: Path = RESULTS) -> None:
-    """Stores results, instead of earlier ones of the same name and seed."""
-    by_key = {(one.name, one.seed): one for one in (*read(place), *results)}
-    stored = [asdict(one) for one in by_key.values()]
-    place.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+CAMPAIGNS = Section("campaigns", Result, ["name", "seed"])
 
 
 def render(results: Sequence[Result] | None = None) -> str:
     """Renders the tables: the sums of all campaigns, and the campaigns."""
-    shown = read() if results is None else results
+    shown = CAMPAIGNS.read() if results is None else results
     names = list(dict.fromkeys(one.name for one in shown))
     rows = [
         "| function or sink | state store | documented | epochs | drivers killed | paused |"
@@ -111,11 +99,14 @@ def _described(name: str) -> tuple[str, str, str]:
     return f"{function}{target}", provider, f"[{idiom.documented}]({idiom.documentation})"
 
 
-def written(page: Path = PAGE) -> str:
-    """Returns the part of the page between the marks."""
-    return marked_pages.written(page, _BEGIN)
+# The tables of the page, each between its marks.
+TABLES: dict[str, Callable[[], str]] = {
+    "<!-- made by tests/peers -->": render,
+    contract_tables.BEGIN: contract_tables.render,
+}
 
 
 def update(page: Path = PAGE) -> None:
     """Puts the tables into the page."""
-    marked_pages.update(page, _BEGIN, render())
+    for begin, table in TABLES.items():
+        marked_pages.update(page, begin, table())

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from pyspark.sql import DataFrame, SparkSession
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from cleancut.errors import RequestError
 from cleancut.sinks import DeltaSink, IcebergSink
@@ -22,13 +22,9 @@ from tests.support.contracts import (
     FOLLOWED,
     GONE,
     GONE_SEALED,
-    HELD_BY_NAIVE,
     LOST,
     MOVED,
-    NAIVE,
-    RAISED,
     SEALED,
-    TESTS,
     briefly,
     in_a_block,
 )
@@ -111,45 +107,6 @@ class IcebergContract(SinkContract):
     def drop(self, home: Path) -> None:
         self.lake(home).catalog().drop_table(OfIceberg.NAME)
         shutil.rmtree(home / "warehouse/shop/rows", ignore_errors=True)
-
-
-class Naive(DeltaContract):
-    """The simplest function: it appends the batch from the driver."""
-
-    crashes = 2
-    pauses = 1
-
-    def make_sink(self, home: Path) -> Any:
-        def write(rows: DataFrame, epoch: int) -> None:
-            table = rows.toArrow()
-            write_deltalake(home / "delta", table, mode="append", **self.write_options(epoch))
-
-        return write
-
-    def write_options(self, epoch: int) -> dict[str, Any]:
-        return {}
-
-
-class WithTransaction(Naive):
-    """The next version: the library records a transaction number."""
-
-    def write_options(self, epoch: int) -> dict[str, Any]:
-        number = Transaction("rows", epoch)
-        return {"commit_properties": CommitProperties(app_transactions=[number])}
-
-
-@long
-@pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize("naive", [Naive, WithTransaction])
-def test_an_append_by_the_library_fails_the_contract(
-    naive: type[Naive], test: str, tmp_path: Path
-) -> None:
-    # The driver has all rows before it appends any.
-    if test in {*HELD_BY_NAIVE, RAISED}:
-        getattr(naive(), test)(tmp_path)
-        return
-    with pytest.raises(AssertionError, match=NAIVE):
-        getattr(naive(), test)(tmp_path)
 
 
 @long

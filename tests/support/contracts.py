@@ -16,6 +16,7 @@ WENT_BACK = "test_rolled_back_epochs_are_undone_or_refused"
 LOST = "test_target_that_lost_epochs_is_refused"
 LOST_MEANWHILE = "test_target_that_loses_epochs_during_a_run_is_refused"
 GONE_SEALED = "test_target_deleted_after_the_seal_is_refused"
+ROLLED_BACK = "test_run_from_before_a_rollback_publishes_nothing"
 MOVED = "test_moved_query_continues_and_fences_earlier_runs"
 GONE = "test_deleted_target_is_not_recreated"
 BY_HAND = "test_checkpoint_moved_by_hand_is_accepted_by_name"
@@ -23,11 +24,29 @@ REPLACED = "test_sealed_epoch_is_refused_by_another_sink"
 ONE_BY_ONE = "test_sink_object_serves_one_query_after_another"
 RAISED = "test_error_in_the_rows_is_raised_unchanged"
 UNDONE = "test_undone_rollback_is_followed_or_refused"
+# The event of each test that needs no seal, as pages state it.
+EVENTS = {
+    "test_retried_epoch_is_written_once": "an epoch runs again",
+    DIES: "the driver dies before or after the write",
+    FOLLOWED: "an older run continues after a newer one has begun",
+    "test_gaps_and_empty_epochs_are_accepted": "the epochs have gaps",
+    RAISED: "a task fails",
+    "test_two_queries_write_independently": "two queries write to one target",
+    ONE_BY_ONE: "two queries use one function in turn",
+    "test_epoch_with_other_input_is_refused": "an epoch runs again with other input",
+    LOST: "the target is restored to an earlier state",
+    LOST_MEANWHILE: "the target is restored during a run",
+    GONE: "the target is deleted",
+    WENT_BACK: "the query is rolled back, and later epochs follow",
+    UNDONE: "a rollback is undone",
+    ROLLED_BACK: "an older run continues after a rollback",
+    MOVED: "an older run continues after the checkpoint was moved",
+    BY_HAND: "the checkpoint is moved by hand",
+}
 # Fulfilled by a sink that does not name itself in the seal.
 HELD_BY_NAIVE = {REPLACED}
 # The failures that the contract reports for a sink without a ledger.
 NAIVE = "lost|too many|a second time|former checkpoint"
-ROLLED_BACK = "test_run_from_before_a_rollback_publishes_nothing"
 
 
 def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:

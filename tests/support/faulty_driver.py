@@ -24,7 +24,13 @@ from tests.peers.idioms import IDIOMS, IdiomSink
 from tests.support.faults import Faults, FaultySink
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
-from tests.support.sessions import CLEANCUT, builder, start, take_out_defaults
+from tests.support.sessions import (
+    CLEANCUT,
+    SPARK_CHECKPOINT_FILES,
+    builder,
+    start,
+    take_out_defaults,
+)
 from tests.support.sink_targets import sink_at
 
 END = "the end"
@@ -44,11 +50,7 @@ _COMMON_SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "10000",
 }
 _SETTINGS = _COMMON_SETTINGS | {f"{_KEYS}cuts": "true"}
-# Spark's default file manager, whose rename refuses an existing file.
-_SETTINGS_OF_SPARK = _COMMON_SETTINGS | {
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
-    ".checkpointing.FileContextBasedCheckpointFileManager"
-}
+_SETTINGS_OF_SPARK = _COMMON_SETTINGS | SPARK_CHECKPOINT_FILES
 _POLL_S = 0.02
 
 

@@ -17,6 +17,11 @@ from tests.support.results import EpochFiles
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CLEANCUT = PROVIDER_CLASS
+# Spark's default file manager, whose rename refuses an existing file.
+SPARK_CHECKPOINT_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileContextBasedCheckpointFileManager"
+}
 # The local disk of jvm/spark/src/test, which does in Java what Hadoop starts processes for if it
 # has no native code: a fifth of what an epoch of a few rows costs.
 _FORKLESS = Path(__file__).parents[2] / ".cache" / "forkless-files.jar"

@@ -351,5 +351,5 @@ _TARGETS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Target]]]
 
 def target_at(name: str, home: Path, stack: contextlib.ExitStack) -> Target:
     """Creates a target with its directory and its server, which the stack closes."""
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     return stack.enter_context(_TARGETS[name](home))

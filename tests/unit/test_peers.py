@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.peers import record
 from tests.peers.__main__ import GROUPS
+from tests.peers.contract import FINDINGS, NAMES, WITHOUT_SERVER
 from tests.peers.idioms import IDIOMS
-from tests.peers.record import Result
+from tests.peers.record import CAMPAIGNS, Result
+from tests.support import marked_pages
+from tests.support.contracts import EVENTS
 from tests.support.sink_targets import sink_at
 
 INSERT, UPSERT = "INSERT", "INSERT … ON CONFLICT DO UPDATE"
@@ -41,21 +46,30 @@ def test_the_table_has_sums_and_each_campaign() -> None:
 
 def test_results_of_a_seed_replace_earlier_ones(tmp_path: Path) -> None:
     place = tmp_path / "results.json"
-    record.add([_result(INSERT, 1, 7), _result(UPSERT, 1, 0)], place)
-    record.add([_result(INSERT, 1, 8), _result(INSERT, 2, 0)], place)
-    assert [(one.name, one.seed, one.duplicated) for one in record.read(place)] == [
+    CAMPAIGNS.add([_result(INSERT, 1, 7), _result(UPSERT, 1, 0)], place)
+    CAMPAIGNS.add([_result(INSERT, 1, 8), _result(INSERT, 2, 0)], place)
+    assert [(one.name, one.seed, one.duplicated) for one in CAMPAIGNS.read(place)] == [
         (INSERT, 1, 8),
         (UPSERT, 1, 0),
         (INSERT, 2, 0),
     ]
 
 
-def test_the_page_shows_the_results() -> None:
-    assert record.written() == record.render(), "python -m tests.peers page writes it"
+@pytest.mark.parametrize("begin", record.TABLES)
+def test_the_page_shows_the_results(begin: str) -> None:
+    written = marked_pages.written(record.PAGE, begin)
+    assert written == record.TABLES[begin](), "python -m tests.peers page writes it"
+
+
+def test_the_contract_has_run_completely() -> None:
+    cells = {(one.idiom, one.event) for one in FINDINGS.read()}
+    names = {name for name, _ in cells}
+    assert set(WITHOUT_SERVER) < names <= set(NAMES)
+    assert cells == {(name, event) for name in names for event in EVENTS.values()}
 
 
 def test_sinks_of_cleancut_lost_and_duplicated_nothing() -> None:
-    ours = [one for one in record.read() if one.name not in IDIOMS]
+    ours = [one for one in CAMPAIGNS.read() if one.name not in IDIOMS]
     assert {one.name for one in ours} >= {"PostgresSink", "EpochFiles", "DeltaSink", "IcebergSink"}
     for one in ours:
         assert one.rows > 0
