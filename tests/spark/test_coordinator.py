@@ -84,6 +84,14 @@ def billed(handle: Coordinator) -> Counter[str]:
     return Counter({kind: n.requests for kind, n in kinds.items() if kind not in FREE})
 
 
+def without_search(requests: dict[str, float]) -> dict[str, float]:
+    """Removes the lists of the one search for remains of killed processes after a start.
+
+    It runs in the background, so that it may end within the measured epochs.
+    """
+    return {kind: n for kind, n in requests.items() if kind != "list" or n >= 1}
+
+
 def requests_of_an_epoch(
     counting: Counting, sink: Callable[[DataFrame, int], None] | None = None
 ) -> dict[str, float]:
@@ -123,7 +131,7 @@ def test_requests_follow_epochs_and_not_partitions(
         assert len(stores) == partitions
         assert Checkpoint(location, endpoint=server.endpoint).verify().problems == ()
     show(f"requests of an epoch by partitions: {requests}")
-    few, many = requests.values()
+    few, many = map(without_search, requests.values())
     # An epoch with any number of task waves writes one object in its last commit.
     assert few == many == {**WITHOUT_SEGMENTS, "put": 1}
 
@@ -174,7 +182,7 @@ def test_a_sealed_epoch_writes_one_object(
         assert wrote == [(1, partitions)] * EPOCHS
         assert checkpoint.verify().problems == ()
     show(f"requests of a sealed epoch by partitions: {requests}")
-    few, many = requests.values()
+    few, many = map(without_search, requests.values())
     # A seal repeats the ownership check if the last one is more than a second ago.
     for counted in (few, many):
         assert 1 <= counted["get"] <= 2
