@@ -21,6 +21,10 @@ object SimInputs {
   private val WithoutCuts = new Dimension[Long]("epochs before cuts", Seq(0L, 1L, 2L))
   private val Unsteady = Dimension.flag("other rows in each run")
   private val ManyEpochs = Dimension.flag("many epochs")
+  private val End: Dimension[RunEnd] = new Dimension("end of a run", RunEnd.all, (_: RunEnd).name)
+  private val WaitMs =
+    new Dimension[Long]("wait for the run before in ms", World.HandoverTimes)
+  private val Pipelined = Dimension.flag("epoch begun before the cut of the one before")
   private val Struck: Dimension[Fault] = new Dimension("fault", Fault.all, (_: Fault).name)
 
   val Space: InputSpace = InputSpace(
@@ -43,6 +47,9 @@ object SimInputs {
       WithoutCuts,
       Unsteady,
       ManyEpochs,
+      End,
+      WaitMs,
+      Pipelined,
       Struck
     ),
     ofSinks ++ ofRows ++ ofFaults
@@ -52,32 +59,30 @@ object SimInputs {
   def covered(run: Outcome): Map[String, Set[String]] = {
     val plan = run.plan
     val captured = plan.stages.map(_.exists(_.isCaptured))
-    def one[T](dimension: Dimension[T], value: T): (String, Set[String]) =
-      some(dimension, Set(value))
-    def some[T](dimension: Dimension[T], values: Set[T]): (String, Set[String]) =
-      dimension.name -> values.map(value => dimension.names(dimension.values.indexOf(value)))
     Map(
-      some(Sink, plan.sinks),
-      one(Redeployed, plan.isRedeployed),
-      one(Format, if (plan.isFormat2) 2 else 1),
-      one(Files, Files.values(if (plan.isOnFiles) 1 else 0)),
-      one(Rows, Rows.values(if (plan.rows.isSorted) 2 else if (plan.rows.isGrouped) 1 else 0)),
-      one(SplitsGroups, plan.rows.splitsGroups),
-      one(MaxInFlight, plan.rows.maxInFlight),
-      one(Partitions, plan.partitions),
-      one(Stages, plan.stages.size),
-      one(
-        Captured,
+      Sink.namesOf(plan.sinks),
+      Redeployed.nameOf(plan.isRedeployed),
+      Format.nameOf(if (plan.isFormat2) 2 else 1),
+      Files.nameOf(Files.values(if (plan.isOnFiles) 1 else 0)),
+      Rows.nameOf(Rows.values(if (plan.rows.isSorted) 2 else if (plan.rows.isGrouped) 1 else 0)),
+      SplitsGroups.nameOf(plan.rows.splitsGroups),
+      MaxInFlight.nameOf(plan.rows.maxInFlight),
+      Partitions.nameOf(plan.partitions),
+      Stages.nameOf(plan.stages.size),
+      Captured.nameOf(
         if (captured.forall(identity)) "all" else if (captured.contains(true)) "some" else "none"
       ),
-      one(Executors, plan.executors),
-      one(Retained, plan.keep),
-      one(PageSize, plan.pageSize),
-      one(KeptBytes, plan.budgetBytes),
-      one(WithoutCuts, plan.levelZeroEpochs),
-      one(Unsteady, plan.isUnsteady),
-      one(ManyEpochs, plan.isLong),
-      some(Struck, run.faults.keySet)
+      Executors.nameOf(plan.executors),
+      Retained.nameOf(plan.keep),
+      PageSize.nameOf(plan.pageSize),
+      KeptBytes.nameOf(plan.budgetBytes),
+      WithoutCuts.nameOf(plan.levelZeroEpochs),
+      Unsteady.nameOf(plan.isUnsteady),
+      ManyEpochs.nameOf(plan.isLong),
+      End.namesOf(run.timing.ends),
+      WaitMs.namesOf(run.timing.waitsMs),
+      Pipelined.namesOf(run.timing.pipelined),
+      Struck.namesOf(run.faults.keySet)
     )
   }
 

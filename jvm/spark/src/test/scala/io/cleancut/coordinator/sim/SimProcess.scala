@@ -97,7 +97,7 @@ final class SimProcess(
 
   private def stopQuery(runId: String): Unit = queries.get(runId).foreach { query =>
     faults.count(Fault.Handover)
-    query.stopsBetween()
+    query.handsOver()
   }
 
   def newOperation(random: Option[Random], stall: Option[SweepStall] = None): SimOperation = {

@@ -101,6 +101,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private var isToStop = false
   private var isToPause = false
+  private var isHandedOver = false
+  private var hasEnded = false
 
   var failure = Option.empty[Throwable]
   private val actor = baton.spawn(runId, process)(run())
@@ -110,10 +112,29 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   /** Ends the run between two epochs, as a user does before an operation on its checkpoint. */
   def stopsBetween(): Unit = isToPause = true
 
+  /** Ends the run between two epochs, because its successor waits. */
+  def handsOver(): Unit = {
+    isHandedOver = true
+    stopsBetween()
+  }
+
   /** Ends the run after its sink has published the epoch. */
   def stopsAfterSink(): Unit = isToStop = true
 
   override def isOver: Boolean = actor.isFinished || !process.isAlive
+
+  /** How the run ended. */
+  def end: RunEnd = failure match {
+    case _ if !hasEnded                      => RunEnd.Crashed
+    case None if isHandedOver                => RunEnd.HandedOver
+    case None if isToPause                   => RunEnd.StoppedBetween
+    case None                                => RunEnd.AtTarget
+    case Some(_: HandedOver)                 => RunEnd.HandedOver
+    case Some(_: Unreachable)                => RunEnd.StoppedWithin
+    case Some(e) if isOneOf(e, Fenced)       => RunEnd.Fenced
+    case Some(e) if isIncompleteOperation(e) => RunEnd.Refused
+    case Some(_)                             => RunEnd.Failed
+  }
 
   private def call[A](what: String)(body: QueryCoordinator => A): Option[A] = {
     var answer = Option.empty[A]
@@ -123,6 +144,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private def run(): Unit = {
     runEpochs()
+    hasEnded = true
     process.endRun(runId)
   }
 

@@ -15,6 +15,7 @@ final case class Outcome(
     violations: Seq[String],
     events: Seq[String],
     faults: Map[Fault, Int],
+    timing: SimTiming,
     epochs: Long,
     recovered: Int,
     fenced: Int,
@@ -23,6 +24,16 @@ final case class Outcome(
     orphans: Int,
     steps: Long
 )
+
+/**
+ * How the runs of the query followed one another.
+ *
+ * @param waitsMs
+ *   how long runs wait for the run before
+ * @param pipelined
+ *   whether runs begin an epoch before the cut of the epoch before it exists
+ */
+final case class SimTiming(ends: Set[RunEnd], waitsMs: Set[Long], pipelined: Set[Boolean])
 
 /**
  * One run: the driver and executors of a query crash, or are replaced while they are alive, until
@@ -71,6 +82,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
       invariants.violations.toSeq,
       invariants.events.toSeq,
       faults.struck,
+      timing,
       invariants.last + 1,
       invariants.recovered,
       invariants.fenced,
@@ -80,6 +92,12 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
       baton.steps
     )
   }
+
+  private def timing = SimTiming(
+    runs.collect { case query: SimQuery => query.end }.toSet,
+    world.waits.toSet,
+    world.pipelining.toSet
+  )
 
   private def supervise(): Unit = {
     startProcess()

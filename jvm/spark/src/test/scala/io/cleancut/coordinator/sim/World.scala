@@ -132,15 +132,29 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     defect == Defect.None && ofPipelining.nextBoolean()
 
   /** Whether a run begins epochs before the cuts of the epochs before them exist. */
-  def isPipelined(): Boolean = hasPipelining && ofPipelining.nextInt(RunsOnePlain) > 0
+  def isPipelined(): Boolean = {
+    val drawn = hasPipelining && ofPipelining.nextInt(RunsOnePlain) > 0
+    pipelining += drawn
+    drawn
+  }
+
+  /** Whether runs were pipelined, and others were not. */
+  val pipelining: mutable.Set[Boolean] = mutable.Set.empty
 
   private val ofHandovers = randomOf(seed, "handovers")
   private val hasHandovers = Defect.ofHandovers(defect) ||
     defect == Defect.None && ofHandovers.nextInt(HandoversEvery) == 0
 
   /** How long the runs of a process wait for the run before, in milliseconds. */
-  def handoverMs(): Long =
-    if (hasHandovers) HandoverTimes(ofHandovers.nextInt(HandoverTimes.size)) else 0L
+  def handoverMs(): Long = {
+    val drawn =
+      if (hasHandovers) HandoverTimes(ofHandovers.nextInt(HandoverTimes.size)) else 0L
+    waits += drawn
+    drawn
+  }
+
+  /** The waits of all processes so far. */
+  val waits: mutable.Set[Long] = mutable.Set.empty
 
   private var successors = MaxSuccessors
 
@@ -176,7 +190,9 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   def isBroken(savepoint: String): Boolean =
     if (healed(savepoint)) false
     else if (!broken(savepoint)) {
-      val isStruck = faults.strikes(Fault.UnreadableSavepoint, SavepointRate) || isDue(2)
+      val isByRate = faults.strikes(Fault.UnreadableSavepoint, SavepointRate)
+      val isStruck = isByRate || isDue(2)
+      if (isStruck && !isByRate) faults.count(Fault.UnreadableSavepoint)
       if (isStruck) broken += savepoint else healed += savepoint
       isStruck
     } else {

@@ -9,13 +9,20 @@ package io.cleancut.testkit.inputs
 final class Dimension[T](
     val name: String,
     val choices: Seq[T],
-    nameOf: T => String = (value: T) => value.toString
+    describe: T => String = (value: T) => value.toString
 ) {
   val values: IndexedSeq[T] = choices.distinct.toIndexedSeq
-  val names: IndexedSeq[String] = values.map(nameOf)
+  val names: IndexedSeq[String] = values.map(describe)
 
   /** Indices of values, as often as they are in the choices. */
   val weighted: IndexedSeq[Int] = choices.map(values.indexOf(_)).toIndexedSeq
+
+  /** The dimension with the name of a value, for an [[InputLog]]. */
+  def nameOf(value: T): (String, Set[String]) = namesOf(Set(value))
+
+  /** The dimension with the names of values. */
+  def namesOf(some: Set[T]): (String, Set[String]) =
+    name -> some.map(value => names(values.indexOf(value)))
 
   /** A condition on the value, for [[Impossible]]. */
   def where(condition: T => Boolean): Condition =
