@@ -162,10 +162,12 @@ SIMULATED := 1000
 input-coverage: export CLEANCUT_INPUTS := $(CURDIR)/target/inputs
 input-coverage: export CLEANCUT_FIRST_SEED := 1
 input-coverage: export CLEANCUT_SIMULATIONS := $(SIMULATED)
+input-coverage: export CLEANCUT_ALL_DRAWS := yes
 input-coverage: setup  ## the values and pairs that the generators of randomized tests cover, written into the docs
 	rm -rf $(CLEANCUT_INPUTS)
 	$(SBT) "spark43/Test/runMain io.cleancut.e2e.GeneratedInputs $(CLEANCUT_INPUTS) 2000 1000" \
-	  "spark43/testOnly io.cleancut.coordinator.CutSimulationSuite -- -z despite"
+	  "spark43/testOnly io.cleancut.coordinator.CutSimulationSuite -- -z despite" \
+	  "spark43/testOnly *.StateLogModelSuite *.FamiliesSuite *.ProviderModelSuite *.ChannelLedgerModelSuite"
 	$(PYTHON) -m tests.input_coverage generate $(CLEANCUT_INPUTS)
 	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow --seed 1 --runs $(SIMULATED)
 	$(PYTHON) -m tests.input_coverage page $(CLEANCUT_INPUTS)

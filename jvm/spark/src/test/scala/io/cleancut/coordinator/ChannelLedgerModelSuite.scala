@@ -12,6 +12,7 @@ import io.cleancut.format.{Channels, FrameKind, PlacedFrame, StoreCut, StoreOrde
 import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 import io.cleancut.protocol.{Ack, ChannelTask}
 import io.cleancut.testkit.Seeded
+import io.cleancut.testkit.inputs.{Dimension, Impossible, InputLog, InputSpace}
 import io.cleancut.coordinator.LedgerFrames._
 
 /** The ledgers of an epoch with in-flight rows against references that scan all channels. */
@@ -21,7 +22,14 @@ class ChannelLedgerModelSuite extends AnyFunSuite {
   test("a randomized epoch closes with the frames of the reference") {
     val complete =
       for (seed <- 0 until Runs)
-        yield withClue(s"seed $seed: ")(new Epoch(Seeded.random(seed.toLong)).run())
+        yield withClue(s"seed $seed: ") {
+          val epoch = new Epoch(Seeded.random(seed.toLong))
+          val isComplete = epoch.run()
+          epoch.inputs.zipWithIndex.foreach { case (inputs, attempt) =>
+            InputLog.default.addPart(LedgerInputs.Space, s"$seed-$attempt", inputs)
+          }
+          isComplete
+        }
     val withRows = complete.count(identity)
     assert(withRows > Runs / 20, "too few epochs are complete and have in-flight rows")
   }
@@ -51,6 +59,22 @@ class ChannelLedgerModelSuite extends AnyFunSuite {
         tasks.filter(_ => random.nextInt(10) > 0).flatMap(_.frames.values).map(_.name.version)
       val isCounted = compare(Some(ids.map(_.id).toSet))
       isLatest && isCounted
+    }
+
+    /** The inputs of each attempt. */
+    def inputs: Seq[Map[String, Set[String]]] = tasks.toSeq.map { task =>
+      val key = task.opened.head.operator -> task.opened.head.partition
+      def isOfTask(store: StoreId) = (store.operator, store.partition) == key
+      val (frames, rows) = task.frames.keySet.partition(!Channels.isChannel(_))
+      LedgerInputs.of(
+        isRepeated = tasks.iterator.takeWhile(_ ne task).exists(_.opened.exists(isOfTask)),
+        isOnRows = before.inFlight.exists(channel => isOfTask(channel.store)),
+        channels = task.channels.size,
+        hasRows = rows.nonEmpty,
+        hasReports = task.channels.forall(task.reported),
+        hasFrames = frames.size == task.opened.size,
+        task.hasFailed
+      )
     }
 
     private def attempt(key: (Long, Int)): Unit = {
@@ -146,6 +170,48 @@ object ChannelLedgerModelSuite {
   private val Inputs = Seq(0, 1)
   private val Partitions = for (operator <- Seq(0L, 1L); index <- Seq(0, 1)) yield operator -> index
   private val Unaligned = Capture(CaptureMode.Unaligned, None)
+
+  /** The inputs of an attempt. */
+  private object LedgerInputs {
+    private val Repeated = Dimension.flag("attempt of a partition before it")
+    private val OnRows = Dimension.flag("in-flight rows of the cut before")
+    private val ChannelsOf = new Dimension[Int]("channels", Seq(0, 1, 2))
+    private val Rows = Dimension.flag("rows left in flight")
+    private val Reports = Dimension.flag("report for each channel")
+    private val Stored = Dimension.flag("frame for each store")
+    private val Failed = Dimension.flag("failed")
+
+    val Space: InputSpace = InputSpace(
+      "attempts of an epoch with in-flight rows",
+      Seq(Repeated, OnRows, ChannelsOf, Rows, Reports, Stored, Failed),
+      Seq(
+        Impossible(
+          ChannelsOf.where(_ == 0),
+          Rows.where(identity),
+          "rows stay in flight in channels"
+        ),
+        Impossible(ChannelsOf.where(_ == 0), Reports.where(!_), "no channel lacks a report")
+      )
+    )
+
+    def of(
+        isRepeated: Boolean,
+        isOnRows: Boolean,
+        channels: Int,
+        hasRows: Boolean,
+        hasReports: Boolean,
+        hasFrames: Boolean,
+        hasFailed: Boolean
+    ): Map[String, Set[String]] = Map(
+      Repeated.nameOf(isRepeated),
+      OnRows.nameOf(isOnRows),
+      ChannelsOf.nameOf(channels),
+      Rows.nameOf(hasRows),
+      Reports.nameOf(hasReports),
+      Stored.nameOf(hasFrames),
+      Failed.nameOf(hasFailed)
+    )
+  }
 
   private def feeds(channel: StoreId, store: StoreId) = Channels.isChannel(channel) &&
     channel.operator == store.operator && channel.partition == store.partition

@@ -81,6 +81,29 @@ class InputCoverageSuite extends AnyFunSuite {
     }
   }
 
+  test("the log of steps has each different step of a run with the step before it") {
+    TestDirectory.use("cleancut-steps") { home =>
+      val space = InputSpace("machine", StepLog.dimensions(Seq("add", "read")) :+ C, Nil)
+      val log = new InputLog(Some(home))
+      for (flag <- Seq(false, true)) {
+        val steps = new StepLog(space, Map(C.nameOf(flag)), log)
+        Seq("add", "add", "read", "add", "add").foreach(steps.add(_))
+      }
+      val lines = Files.list(home).iterator.asScala.toSeq.flatMap { file =>
+        Files.readAllLines(file).asScala.map(new ObjectMapper().readTree(_))
+      }
+      val inputs = lines.filter(_.has("inputs"))
+      assert(inputs.map(_.at("/seed").asText).distinct.size == 8)
+      val ofFirst = inputs.filter(_.at("/inputs/c/0").asText == "no")
+      assert(
+        ofFirst.map(one =>
+          one.at("/inputs/step before/0").asText -> one.at("/inputs/step/0").asText
+        )
+          == Seq("" -> "add", "add" -> "add", "add" -> "read", "read" -> "add")
+      )
+    }
+  }
+
   /** Checks the pairs of runs, without the code that selects them. */
   private def checkPairs(space: InputSpace, runs: Seq[Map[String, Set[String]]]): Unit = {
     val covered = (for {
@@ -114,9 +137,10 @@ private object InputCoverageSuite {
   val Cycles = Seq(0L, 1L, -1L, 5000000L)
   val A = new Dimension[Int]("a", 1 to 3)
   val B = new Dimension[String]("b", Seq("x", "y"))
+  val C: Dimension[Boolean] = Dimension.flag("c")
   val Small: InputSpace = InputSpace(
     "small",
-    Seq(A, B, Dimension.flag("c")),
+    Seq(A, B, C),
     Seq(Impossible(A.where(_ == 1), B.where(_ == "y"), "no reason"))
   )
 }

@@ -8,6 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.StateVersion
 import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
+import io.cleancut.testkit.inputs.{Dimension, Impossible, InputSpace, StepLog}
 import io.cleancut.testkit.Blob.Blob
 
 /**
@@ -45,6 +46,8 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   import owned.{account, memory}
 
   private val keys = Vector.tabulate(24)(i => Blob.random(random, 1 + i))
+  // Some runs have each step equally often, so that each follows each.
+  private val isEven = random.nextInt(4) == 0
   private var log = newLog()
   private var state: State = Map.empty
   private var served = Vector((log.latest, state))
@@ -56,6 +59,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   var attached = 0
 
   private var delta: Delta = begin()
+  private val inputs = new StepLog(Space, Map(Memory.nameOf(owned.name)))
 
   def run(steps: Int): Unit = {
     for (_ <- 0 until steps) step()
@@ -77,17 +81,37 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
     verify()
   }
 
-  private def step(): Unit = random.nextInt(100) match {
-    case n if n < 70 => change()
-    case n if n < 76 => declare(anyName())
-    case n if n < 78 => drop(anyName())
-    case n if n < 86 => seal(1 + random.nextInt(3))
-    case n if n < 90 => rewind(random.nextInt(served.size))
-    case n if n < 92 => reload()
-    case n if n < 94 => compact()
-    case n if n < 96 => replaceByBase()
-    case n if n < 97 => readSome()
-    case _           => verify()
+  private def step(): Unit = {
+    val step = if (isEven) Steps(random.nextInt(Steps.size)) else drawUsualStep()
+    val isUnread = log.families.exists(_.table.unreadBlocks > 0)
+    inputs.add(step, Map(Families.namesOf(state.keySet), Unread.nameOf(isUnread)))
+    perform(step)
+  }
+
+  private def drawUsualStep(): String = random.nextInt(100) match {
+    case n if n < 70 => Change
+    case n if n < 76 => Declare
+    case n if n < 78 => Drop
+    case n if n < 86 => Seal
+    case n if n < 90 => Rewind
+    case n if n < 92 => Reload
+    case n if n < 94 => Compact
+    case n if n < 96 => ReplaceByBase
+    case n if n < 97 => ReadSome
+    case _           => Verify
+  }
+
+  private def perform(step: String): Unit = step match {
+    case Change        => change()
+    case Declare       => declare(anyName())
+    case Drop          => drop(anyName())
+    case Seal          => seal(1 + random.nextInt(3))
+    case Rewind        => rewind(random.nextInt(served.size))
+    case Reload        => reload()
+    case Compact       => compact()
+    case ReplaceByBase => replaceByBase()
+    case ReadSome      => readSome()
+    case Verify        => verify()
   }
 
   private def readSome(): Unit =
@@ -292,7 +316,46 @@ private[engine] object FamiliesMachine {
   type Rows = Map[Blob, Vector[Blob]]
   type State = Map[String, Rows]
 
+  val Change = "change a key"
+  val Declare = "create a family"
+  val Drop = "drop a family"
+  val Seal = "seal a version"
+  val Rewind = "rewind"
+  val Reload = "load the last version"
+  val Compact = "copy the log"
+  val ReplaceByBase = "load a base"
+  val ReadSome = "read some keys or blocks"
+  val Verify = "read all"
+
   val FamilyNames = Vector("plain", "lists", "ordered", "ordered-lists", "$internal")
+
+  val Steps: IndexedSeq[String] = IndexedSeq(
+    Change,
+    Declare,
+    Drop,
+    Seal,
+    Rewind,
+    Reload,
+    Compact,
+    ReplaceByBase,
+    ReadSome,
+    Verify
+  )
+
+  val Memory = new Dimension[String]("memory", TestMemory.modes)
+  val Families = new Dimension[String]("families", FamilyNames)
+  val Unread: Dimension[Boolean] = Dimension.flag("unread base")
+  val Space: InputSpace = InputSpace(
+    "steps of column families",
+    StepLog.dimensions(Steps) ++ Seq(Memory, Families, Unread),
+    Seq(
+      Impossible(
+        StepLog.after(Compact, Verify),
+        Unread.where(identity),
+        "the step reads the base"
+      )
+    )
+  )
 
   def isOrdered(name: String): Boolean = name.startsWith("ordered")
 

@@ -8,6 +8,7 @@ import io.cleancut.base.StateVersion
 import io.cleancut.engine.memory.{HashLimit, SeededHash}
 import io.cleancut.error.CleancutException
 import io.cleancut.format.frame.FamilySchema
+import io.cleancut.testkit.inputs.StepLog
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob.Lists
@@ -18,6 +19,7 @@ import io.cleancut.testkit.Blob.Lists
  * abort, are retried on older versions, or use another log that was loaded from frames.
  */
 final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) extends Assertions {
+  import LogInputs._
   import LogMachine._
   import owned.{account, memory}
 
@@ -26,6 +28,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private val order: FamilySchema => Option[KeyOrder] =
     _ => if (isOrdered) Some(new FirstByteRank(memory)) else None
   private val isChosen = random.nextBoolean()
+  // Some runs have each step equally often, so that each follows each.
+  private val isEven = random.nextInt(4) == 0
   private val limit =
     HashLimit(new SeededHash(random.nextLong(), random.nextLong()), maxChain = random.nextInt(2))
   private val pool = Vector.tabulate(48) { i =>
@@ -50,6 +54,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   var isSeeded = false
 
   private var delta = newDelta()
+  private val inputs =
+    new StepLog(LogInputs.Space, LogInputs.settings(owned.name, isOrdered, hasLists, isChosen))
 
   def run(steps: Int): Unit = {
     for (_ <- 0 until steps) step()
@@ -59,22 +65,65 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     free()
   }
 
-  private def step(): Unit = random.nextInt(100) match {
-    case n if n < 45 => change()
-    case n if n < 60 => verifyGet()
-    case n if n < 64 => openScan()
-    case n if n < 72 => scans.headOption.foreach(continue)
-    case n if n < 82 => seal()
-    case n if n < 86 => rewind(served.size - 1)
-    case n if n < 89 => rewind(random.nextInt(served.size))
-    case n if n < 90 => verifyPin()
-    case n if n < 92 => verifyBase()
-    case n if n < 94 => if (random.nextBoolean()) reload() else readBase()
-    case n if n < 95 => startCompaction()
-    case n if n < 96 => if (random.nextBoolean()) follow() else restart()
-    case n if n < 98 => settle()
-    case _           => verify()
+  private def step(): Unit = {
+    val step = drawStep()
+    if (hasEffect(step)) inputs.add(step, state)
+    perform(step)
   }
+
+  private def drawStep(): String =
+    if (isEven) Steps(random.nextInt(Steps.size)) else drawUsualStep()
+
+  private def drawUsualStep(): String = random.nextInt(100) match {
+    case n if n < 45 => Change
+    case n if n < 60 => Get
+    case n if n < 64 => StartScan
+    case n if n < 72 => Scan
+    case n if n < 82 => Seal
+    case n if n < 86 => Abort
+    case n if n < 89 => Retry
+    case n if n < 90 => Pin
+    case n if n < 92 => WriteBase
+    case n if n < 94 => if (random.nextBoolean()) Reload else ReadBase
+    case n if n < 95 => Compact
+    case n if n < 96 => if (random.nextBoolean()) Follow else Restart
+    case n if n < 98 => Settle
+    case _           => Verify
+  }
+
+  private def perform(step: String): Unit = step match {
+    case Change    => change()
+    case Get       => verifyGet()
+    case StartScan => openScan()
+    case Scan      => scans.headOption.foreach(continue)
+    case Seal      => seal()
+    case Abort     => rewind(served.size - 1)
+    case Retry     => rewind(random.nextInt(served.size))
+    case Pin       => verifyPin()
+    case WriteBase => verifyBase()
+    case Reload    => reload()
+    case ReadBase  => readBase()
+    case Compact   => startCompaction()
+    case Follow    => follow()
+    case Restart   => restart()
+    case Settle    => settle()
+    case Verify    => verify()
+  }
+
+  private def hasEffect(step: String): Boolean = step match {
+    case Scan    => scans.nonEmpty
+    case Compact => compaction.isEmpty
+    case Follow  => compaction.nonEmpty
+    case Reload  => served.last.id.isDefined
+    case _       => true
+  }
+
+  private def state: Map[String, Set[String]] = LogInputs.state(
+    versions = served.size,
+    hasScan = scans.nonEmpty,
+    isCopied = compaction.nonEmpty,
+    isUnread = log.family(OneFamily.Schema.name).exists(_.table.unreadBlocks > 0)
+  )
 
   /** Reads part of the base, as a background thread does while no task uses the store. */
   private def readBase(): Unit = {

@@ -12,10 +12,10 @@ trait Seeded extends Assertions {
 
   /**
    * Runs `body` for at most `max` seeds, reduced by [[Draws]], or only for the seed in
-   * `CLEANCUT_SEED`.
+   * `CLEANCUT_SEED`. `CLEANCUT_FIRST_SEED` sets the first seed.
    */
   protected def forSeeds(max: Int)(body: Random => Any): Unit = {
-    val first = System.nanoTime()
+    val first = sys.env.get("CLEANCUT_FIRST_SEED").fold(System.nanoTime())(_.toLong)
     val seeds =
       sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(Draws.of(max))(first + _))(s => Seq(s.toLong))
     for ((seed, i) <- seeds.zipWithIndex)

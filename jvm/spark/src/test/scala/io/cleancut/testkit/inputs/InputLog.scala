@@ -25,6 +25,18 @@ final class InputLog(directory: Option[Path]) {
    *   names of values by dimension
    */
   def add(space: InputSpace, seed: Long, inputs: Map[String, Set[String]]): Unit =
+    write(space, seed, inputs)
+
+  /**
+   * Writes the inputs of a part of a run.
+   *
+   * @param part
+   *   a name that no other part of a run of the generator has
+   */
+  def addPart(space: InputSpace, part: String, inputs: Map[String, Set[String]]): Unit =
+    write(space, part, inputs)
+
+  private def write(space: InputSpace, seed: Any, inputs: Map[String, Set[String]]): Unit =
     directory.foreach { home =>
       val line = Map[String, Any](
         "generator" -> space.generator,

@@ -7,6 +7,8 @@ import org.scalatest.Assertions
 
 import org.apache.spark.sql.execution.streaming.state._
 
+import io.cleancut.testkit.inputs.{Dimension, InputSpace, StepLog}
+
 /**
  * Uses a provider as a query does, with attempts, retries, restarts and maintenance, and compares
  * it with a plain map for each committed version.
@@ -14,15 +16,25 @@ import org.apache.spark.sql.execution.streaming.state._
  * @param withIds
  *   whether versions are requested by the id that their attempt reported (Spark's checkpoint format
  *   2), or only by number, where the last attempt counts
+ * @param isMaintained
+ *   whether another thread runs maintenance concurrently
  */
-final private[cleancut] class ProviderMachine(random: Random, setup: Setup, withIds: Boolean)
-    extends Assertions {
+final private[cleancut] class ProviderMachine(
+    random: Random,
+    setup: Setup,
+    withIds: Boolean,
+    isMaintained: Boolean = false
+) extends Assertions {
   import ProviderMachine._
 
   @volatile private var provider = setup.open()
   private var committed = Vector(Version(0L, None, Map.empty))
   private var highest = 0L
   private var changes = 0L
+  private val inputs = new StepLog(
+    Space,
+    Map(WithIds.nameOf(withIds), Maintained.nameOf(isMaintained))
+  )
 
   /** The committed versions; the query continues from the last one. */
   def versions: Seq[Version] = committed
@@ -32,15 +44,20 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
 
   def run(steps: Int): Unit = {
     for (_ <- 0 until steps) random.nextInt(20) match {
-      case n if n < 9  => epoch(committed.last)
-      case n if n < 11 => epoch(anyRetained())
-      case n if n < 13 => read(anyRetained())
-      case n if n < 17 => maintain()
-      case n if n < 18 => restart()
-      case _           => verifyRetained()
+      case n if n < 9  => step(Epoch)(epoch(committed.last))
+      case n if n < 11 => step(Retry)(epoch(anyRetained()))
+      case n if n < 13 => step(Read)(read(anyRetained()))
+      case n if n < 17 => step(Maintain)(maintain())
+      case n if n < 18 => step(Restart)(restart())
+      case _           => step(ReadAll)(verifyRetained())
     }
     verifyRetained()
     provider.close()
+  }
+
+  private def step(name: String)(perform: => Unit): Unit = {
+    inputs.add(name)
+    perform
   }
 
   /** Runs an attempt at the version after `start`. Its commit discards all later versions. */
@@ -122,6 +139,21 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
 
 private[cleancut] object ProviderMachine {
   type Rows = Map[Long, Long]
+
+  val Epoch = "epoch"
+  val Retry = "epoch on an older version"
+  val Read = "read a version"
+  val Maintain = "maintenance"
+  val Restart = "restart"
+  val ReadAll = "read all versions"
+  private val WithIds = Dimension.flag("versions requested by id")
+  private val Maintained = Dimension.flag("concurrent maintenance")
+  private val Space = InputSpace(
+    "steps of a provider",
+    StepLog.dimensions(Seq(Epoch, Retry, Read, Maintain, Restart, ReadAll)) ++
+      Seq(WithIds, Maintained),
+    Nil
+  )
 
   /** Number of versions before the latest one that are retained. */
   val Retained: Int = 4

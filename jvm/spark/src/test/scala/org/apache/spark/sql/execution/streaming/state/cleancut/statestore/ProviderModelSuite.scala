@@ -17,26 +17,27 @@ class ProviderModelSuite extends AnyFunSuite with Seeded {
       forSeeds(2)(random => finish(machine(random, format)._1))
     }
 
-  test("concurrent maintenance affects neither tasks nor versions") {
-    forSeeds(2) { random =>
-      val (driven, setup) = machine(random, format = 2)
-      @volatile var isRunning = true
-      val maintenance = Tasks.inThread {
-        var rounds = 0
-        while (isRunning) {
-          driven.maintain()
-          rounds += 1
-          LockSupport.parkNanos(PauseNs)
+  for ((format, name) <- Seq(1 -> "number", 2 -> "id"))
+    test(s"concurrent maintenance affects neither tasks nor versions, requested by $name") {
+      forSeeds(2) { random =>
+        val (driven, setup) = machine(random, format, isMaintained = true)
+        @volatile var isRunning = true
+        val maintenance = Tasks.inThread {
+          var rounds = 0
+          while (isRunning) {
+            driven.maintain()
+            rounds += 1
+            LockSupport.parkNanos(PauseNs)
+          }
+          rounds
         }
-        rounds
+        try finish(driven)
+        finally isRunning = false
+        val rounds = maintenance.get(Patience.Seconds, TimeUnit.SECONDS)
+        info(s"$rounds rounds of maintenance, ${setup.frames.size} files remain")
+        assert(setup.frames.exists(_.toString.endsWith(".base")))
       }
-      try finish(driven)
-      finally isRunning = false
-      val rounds = maintenance.get(Patience.Seconds, TimeUnit.SECONDS)
-      info(s"$rounds rounds of maintenance, ${setup.frames.size} files remain")
-      assert(setup.frames.exists(_.toString.endsWith(".base")))
     }
-  }
 
   private def finish(machine: ProviderMachine): Unit = {
     machine.run(steps = 100)
@@ -44,7 +45,11 @@ class ProviderModelSuite extends AnyFunSuite with Seeded {
     ()
   }
 
-  private def machine(random: Random, format: Int): (ProviderMachine, Providers.Setup) = {
+  private def machine(
+      random: Random,
+      format: Int,
+      isMaintained: Boolean = false
+  ): (ProviderMachine, Providers.Setup) = {
     val setup = Providers
       .setup()
       .copy(
@@ -56,6 +61,6 @@ class ProviderModelSuite extends AnyFunSuite with Seeded {
         ),
         hadoop = Map(FailingFiles.ManagerKey -> classOf[FailingFiles].getName)
       )
-    (new ProviderMachine(random, setup, withIds = format == 2), setup)
+    (new ProviderMachine(random, setup, withIds = format == 2, isMaintained), setup)
   }
 }
