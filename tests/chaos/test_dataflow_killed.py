@@ -22,6 +22,8 @@ from pyspark.sql import SparkSession
 from cleancut import Dataflow
 from cleancut.dataflow import DataflowCut
 from demo.processes import ProcessTree
+from tests.input_coverage.log import INPUTS
+from tests.support.flow_kills import SPACE, covered_by, order_of_kills
 from tests.support.flow_member import (
     CHANNELS,
     COORDINATOR,
@@ -115,7 +117,11 @@ def place(
 
 
 def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinators(
-    place: Place, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+    place: Place,
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    show: Callable[[str], None],
 ) -> None:
     write_input(tmp_path, SEED, FILES, ROWS)
     flow = place.flow
@@ -123,11 +129,15 @@ def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinator
         flow.add(member, place.checkpoint(member))
     answer = expected(tmp_path)
     draw = random.Random(SEED)
+    kills = order_of_kills(SEED, 10 * chaos_runs())
+    kind = request.node.callspec.params["place"]
+    for number, inputs in enumerate(covered_by(kind, kills)):
+        INPUTS.add(SPACE, f"{SEED} {kind} {number}", inputs)
     with ExitStack() as stack:
         processes = Processes(place, stack)
-        for _ in range(10 * chaos_runs()):
+        for name in kills:
             time.sleep(2 + draw.random() * 12)
-            processes.kill(draw.choice([*MEMBERS, COORDINATOR]))
+            processes.kill(name)
         deadline = time.monotonic() + _LIMIT_S
         while place.output(spark).total() < answer.total():
             processes.check()

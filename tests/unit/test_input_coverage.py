@@ -1,7 +1,7 @@
 """Generators cover all pairs of values, and the page shows what they cover."""
 
 import random
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from tests.input_coverage.coverage import Coverage, read_lines, read_results, st
 from tests.input_coverage.covering import CoveringSelections, covering_rows
 from tests.input_coverage.log import InputLog
 from tests.input_coverage.space import Dimension, Impossible, InputSpace
-from tests.support import python_inputs
+from tests.support import python_inputs, random_damages
+from tests.support.flow_kills import PROCESSES, order_of_kills
 from tests.support.python_queries import PythonQuery
+from tests.support.random_damages import RandomDamage
 
 SMALL = InputSpace(
     "small",
@@ -176,3 +178,43 @@ def test_the_page_names_uncovered_and_impossible_pairs() -> None:
     assert "| small | 1 | 3 | 7 | 4 | 15 | 12 |" in text
     assert "| a: `2` | b: `y` |" in text
     assert "| a: `1` | b: `y` | no reason |" in text
+
+
+@pytest.mark.parametrize("seed", [0, 1, 99, 999_999])
+def test_trials_of_chaos_corrupt_files_in_each_possible_way(seed: int) -> None:
+    trials = range(random_damages.SELECTIONS.size)
+    covered = [RandomDamage(seed, trial).covered() for trial in trials]
+    assert Coverage.of(random_damages.SPACE, covered).uncovered == []
+
+
+def test_a_random_corruption_has_its_selected_values(tmp_path: Path) -> None:
+    for trial in range(random_damages.SELECTIONS.size):
+        home = tmp_path / str(trial)
+        home.mkdir()
+        files = [home / f"{number}.{kind}" for number in range(2) for kind in ("base", "delta")]
+        for number, path in enumerate(files):
+            path.write_bytes(bytes(range(number, number + 40)))
+            (home / f".{path.name}.crc").touch()
+        before = {path: path.read_bytes() for path in files}
+        damage = RandomDamage(3, trial)
+        victim = damage.apply(files)
+        selected = damage.selected
+        assert victim.suffix == f".{selected['file']}"
+        kept = (home / f".{victim.name}.crc").exists()
+        assert kept == (selected["checksum file of the file system"] == "kept")
+        changed = [path for path in files if not path.exists() or path.read_bytes() != before[path]]
+        assert changed == [victim]
+        if selected["replaced by"] != "none":
+            others = [path for path in files if path.suffix == f".{selected['replaced by']}"]
+            assert victim.read_bytes() in [before[path] for path in others]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_process_of_a_dataflow_is_killed_after_each(seed: int) -> None:
+    cycle = len(PROCESSES) ** 2
+    kills = order_of_kills(seed, 2 * cycle + 1)
+    for first in (0, cycle):
+        pairs = list(pairwise(kills[first : first + cycle + 1]))
+        assert sorted(pairs) == sorted(product(PROCESSES, repeat=2))
+    assert order_of_kills(seed, 10) == kills[:10]
+    assert order_of_kills(seed + 1, 50) != kills[:50]
