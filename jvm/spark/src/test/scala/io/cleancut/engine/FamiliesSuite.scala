@@ -111,7 +111,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
     case Compact       => compact()
     case ReplaceByBase => replaceByBase()
     case ReadSome      => readSome()
-    case Verify        => verify()
+    case _             => verify()
   }
 
   private def readSome(): Unit =

@@ -107,7 +107,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     case Follow    => follow()
     case Restart   => restart()
     case Settle    => settle()
-    case Verify    => verify()
+    case _         => verify()
   }
 
   private def hasEffect(step: String): Boolean = step match {
