@@ -1,9 +1,10 @@
-"""Documented functions for `foreachBatch`, under the faults of sinks and in their contract.
+"""Documented functions for `foreachBatch`, and Spark's state stores, under the same faults.
 
 `python -m tests.peers run` runs the functions under the faults of sinks: drivers are killed, or
 paused until another one has written epochs, and servers are killed, at steps that follow from the
-seed. `contract` runs the tests of `SinkContract` on them. The results are stored, and written into
-the documentation; `page` does that alone.
+seed. `contract` runs the tests of `SinkContract` on them. `stores` runs stateful queries on each
+state store, and kills drivers and executors. The results are stored, and written into the
+documentation; `page` does that alone.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.peers import contract, record
+from tests.peers import contract, record, stores
 from tests.peers.idioms import IDIOMS
 from tests.peers.record import Result
 from tests.support.faults import KILLED, PAUSED, SERVER_KILLED
@@ -85,14 +86,26 @@ def run_campaigns(groups: Iterable[str], seed: int, faults: int) -> None:
         record.CAMPAIGNS.add(results)
 
 
+def run_stores(names: Iterable[str], seed: int) -> None:
+    """Runs the queries of a seed on state stores, and stores their results."""
+    spark = builder("local[2]").getOrCreate()
+    for name in names:
+        home = Path(tempfile.mkdtemp(prefix="cleancut-stores-"))
+        for result in stores.run(spark, seed, name, home):
+            print(result, flush=True)
+            stores.STORE_RESULTS.add([result])
+        shutil.rmtree(home)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a line for each result."""
     parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
-    parser.add_argument("command", choices=["run", "contract", "page"])
+    parser.add_argument("command", choices=["run", "contract", "stores", "page"])
     parser.add_argument("--group", choices=list(GROUPS), default=None, help="default: all")
     parser.add_argument("--seed", type=int, default=None, help="default: a random one")
     parser.add_argument("--faults", type=int, default=12)
     parser.add_argument("--names", nargs="*", choices=contract.NAMES, default=contract.NAMES)
+    parser.add_argument("--stores", nargs="*", choices=list(stores.STORES), default=stores.STORES)
     options = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
     match options.command:
@@ -101,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run_campaigns(groups, seed, options.faults)
         case "contract":
             contract.run(builder("local[2]").getOrCreate(), options.names)
+        case "stores":
+            run_stores(options.stores, seed)
     record.update()
     return 0
 

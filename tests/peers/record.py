@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.peers import contract_tables
+from tests.peers import contract_tables, store_tables
 from tests.peers.idioms import IDIOMS
 from tests.peers.stored import Section
 from tests.support import marked_pages
@@ -103,6 +103,7 @@ def _described(name: str) -> tuple[str, str, str]:
 TABLES: dict[str, Callable[[], str]] = {
     "<!-- made by tests/peers -->": render,
     contract_tables.BEGIN: contract_tables.render,
+    store_tables.BEGIN: store_tables.render,
 }
 
 

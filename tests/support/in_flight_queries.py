@@ -256,7 +256,11 @@ class OrderedEpochs:
         root.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, df: DataFrame, epoch: int) -> None:
-        path, rows = self._root / f"{epoch:05d}.json", json_rows(df)
+        self.write(json_rows(df), epoch)
+
+    def write(self, rows: list[dict[str, Any]], epoch: int) -> None:
+        """Writes the rows of an epoch instead of those of an earlier attempt."""
+        path = self._root / f"{epoch:05d}.json"
         # A run that finds the file runs after the seal of the run that wrote it.
         if path.exists():
             with (self._root / "repeated").open("a") as repeated:
@@ -361,18 +365,29 @@ def start(
         mode: the mode of cuts.
         before_sink: a transformation of the rows before the sink.
     """
+    rows = before_sink(QUERIES[name].build(source.stream(configured(spark, mode))))
+    return write(rows, name, root, sealed(OrderedEpochs(root / "results")))
+
+
+def configured(spark: SparkSession, mode: str) -> SparkSession:
+    """Returns a separate session with cuts in a mode, and with the further settings of a victim."""
     session = spark.newSession()
     session.conf.set(f"{_KEYS}cuts", "true")
     session.conf.set(f"{_KEYS}mode", mode)
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     for key, value in json.loads(os.environ.get(SETTINGS, "{}")).items():
         session.conf.set(key, value)
-    query = QUERIES[name]
+    return session
+
+
+def write(
+    rows: DataFrame, name: str, root: Path, sink: Callable[[DataFrame, int], None]
+) -> StreamingQuery:
+    """Starts the query of a name, which ends with its input, with a function for `foreachBatch`."""
     return (
-        before_sink(query.build(source.stream(session)))
-        .writeStream.outputMode(query.mode)
+        rows.writeStream.outputMode(QUERIES[name].mode)
         .option("checkpointLocation", checkpoint_of(root))
-        .foreachBatch(sealed(OrderedEpochs(root / "results")))
+        .foreachBatch(sink)
         .trigger(availableNow=True)
         .start()
     )

@@ -9,8 +9,10 @@ from tests.peers.__main__ import GROUPS
 from tests.peers.contract import FINDINGS, NAMES, WITHOUT_SERVER
 from tests.peers.idioms import IDIOMS
 from tests.peers.record import CAMPAIGNS, Result
+from tests.peers.stores import STORE_RESULTS, STORES, has_uncommitted, queries_of
 from tests.support import marked_pages
 from tests.support.contracts import EVENTS
+from tests.support.in_flight_queries import IN_PYTHON, draw_queries
 from tests.support.sink_targets import sink_at
 
 INSERT, UPSERT = "INSERT", "INSERT … ON CONFLICT DO UPDATE"
@@ -74,3 +76,32 @@ def test_sinks_of_cleancut_lost_and_duplicated_nothing() -> None:
     for one in ours:
         assert one.rows > 0
         assert not any((one.lost, one.duplicated, one.replaced, one.torn, one.reverted)), one
+
+
+def test_sparks_hdfs_backed_store_runs_what_it_supports() -> None:
+    seeds = range(30)
+    run = {name for seed in seeds for name in queries_of("HDFS-backed", seed)}
+    assert run & set(IN_PYTHON) == {"applyInPandasWithState"}
+    assert all(queries_of("RocksDB", seed) == draw_queries(seed) for seed in seeds)
+
+
+def test_an_epoch_is_uncommitted_between_its_file_and_its_commit(tmp_path: Path) -> None:
+    results, commits = tmp_path / "query/results", tmp_path / "query/checkpoint/commits"
+    results.mkdir(parents=True)
+    commits.mkdir(parents=True)
+    assert not has_uncommitted(tmp_path)
+    (results / "00000.json").touch()
+    assert has_uncommitted(tmp_path)
+    (commits / "0").touch()
+    assert not has_uncommitted(tmp_path)
+
+
+def test_state_stores_have_run_the_same_seeds() -> None:
+    results = STORE_RESULTS.read()
+    seeds = {store: {one.seed for one in results if one.store == store} for store in STORES}
+    assert seeds["Cleancut"]
+    assert seeds["Cleancut"] == seeds["RocksDB"] == seeds["HDFS-backed"]
+    for one in results:
+        assert (one.rows > 0, one.drivers > 0, one.executors > 0) == (True, True, True), one
+        if one.store == "Cleancut":
+            assert not any((one.lost, one.duplicated, one.wrong, one.unordered, one.changed)), one
