@@ -163,6 +163,7 @@ def session(endpoint: str) -> Iterator[SparkSession]:
         f"{_PREFIX}s3.region": "us-east-1",
         "spark.sql.shuffle.partitions": str(_PARTITIONS),
         "spark.sql.streaming.minBatchesToRetain": "20",
+        f"{_PREFIX}historyRetention": "10m",
         "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
     }.items():
         spark.conf.set(key, value)
