@@ -258,7 +258,7 @@ class HandoverSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
   }
 
-  test("a run that has waited in vain is a successor, beside one that may be active") {
+  test("a run that has waited in vain is a successor, next to one that may be active") {
     epoch(old(new CompletableFuture[String]), "r1", 0)
     val begun = waiting(timeoutMs = 1L).begin("r2")
     assert(begun.isSuccessor && !begun.isAlone)
