@@ -56,6 +56,14 @@ KINDS = [
         "Processes die by SIGKILL while rows are in flight.",
     ),
     Kind(
+        "Queries with pipelined cuts, killed",
+        "Queries with pipelined cuts, killed",
+        "{runs} queries",
+        "{drivers killed} drivers killed, with {running queries} running queries",
+        "Drivers die by SIGKILL at each request between two epochs. Their {epochs repeated} epochs"
+        " that ran again returned the same rows.",
+    ),
+    Kind(
         "Python functions with state, killed",
         "Python functions with state, killed",
         "{runs} queries",
