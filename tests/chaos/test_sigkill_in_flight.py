@@ -67,23 +67,21 @@ CUTS_BEFORE_KILL = 3
 @pytest.fixture(scope="module")
 def tally(figures: list[str]) -> Iterator[Counter[str]]:
     """Sums over all seeds."""
-    counter: Counter[str] = Counter()
-    yield counter
-    figures.append(_record(counter, COUNTED))
+    yield from _sums(figures, COUNTED)
 
 
 @pytest.fixture(scope="module")
 def pipelined_tally(figures: list[str]) -> Iterator[Counter[str]]:
     """Sums over all seeds and modes of pipelined queries in a bucket."""
+    yield from _sums(figures, COUNTED_PIPELINED)
+
+
+def _sums(figures: list[str], counted: list[str]) -> Iterator[Counter[str]]:
+    """Yields a counter, and then prints it as a line for the records."""
     counter: Counter[str] = Counter()
     yield counter
-    figures.append(_record(counter, COUNTED_PIPELINED))
-
-
-def _record(counter: Counter[str], counted: list[str]) -> str:
-    """Returns a line of the table, if anything ran."""
     counts = " | ".join(str(counter[name]) for name in counted + FAULTS)
-    return (
+    figures.append(
         f"for docs/project/campaign-records.md: | {SEED} to {SEED + chaos_runs() - 1} | {counts} |"
     )
 

@@ -10,7 +10,7 @@ from cleancut._brief import Brief
 from cleancut._checkpoint.read.root import Root
 from cleancut._display.tables import rank
 from cleancut._format.ages import moment
-from cleancut._format.layout import OWNERS, ended_name, last_generation, owner_name, took_name
+from cleancut._format.layout import OWNERS, ended_name, is_waiting, last_generation, owner_name
 
 OwnerState = Literal["running", "waiting", "ended", "superseded", "fence", "unreadable"]
 
@@ -77,8 +77,7 @@ def _state(
         return "ended"
     if is_owned:
         return "superseded"
-    is_waiting = record.get("waitsFor") is not None and took_name(generation) not in names
-    return "waiting" if is_waiting else "running"
+    return "waiting" if is_waiting(record, generation, names) else "running"
 
 
 def _info(generation: int, state: OwnerState, record: Mapping[str, Any] | None) -> OwnerInfo:

@@ -4,9 +4,9 @@ No other module knows the format of these names.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 ROOT = "cleancut"
 FORMAT_OBJECT = "format.json"
@@ -150,6 +150,11 @@ def ended_name(generation: int) -> str:
 def took_name(generation: int) -> str:
     """The name of the record that a run which had waited has taken the query, below the root."""
     return f"{OWNERS}/{generation:020d}.took"
+
+
+def is_waiting(record: Mapping[str, Any], generation: int, names: Collection[str]) -> bool:
+    """Whether an owner still waits for the end of the run before, by its record and all names."""
+    return record.get("waitsFor") is not None and took_name(generation) not in names
 
 
 def parse_owner_name(name: str) -> int | None:

@@ -31,6 +31,7 @@ from cleancut._format.layout import (
     SEGMENTS,
     STORES,
     ended_name,
+    is_waiting,
     last_generation,
     owner_name,
     parse_cut_name,
@@ -38,7 +39,6 @@ from cleancut._format.layout import (
     parse_page_name,
     parse_seal_name,
     parse_segment_name,
-    took_name,
 )
 from cleancut._format.spark.log_entries import rolled_back_from
 from cleancut._storage.objects import Place, Stored
@@ -418,8 +418,8 @@ def _owner_of(root: Root) -> _Owner:
         since = datetime.fromtimestamp(note["startedMs"] / 1000, UTC)
         described = f"run {note['runId']} on {note['host']}, generation {last}, since "
         described += f"{tables.cell(since)} UTC"
-        is_waiting = note.get("waitsFor") is not None and took_name(last) not in listed
-        return _Owner(last, described, runs_nothing=is_waiting or note.get("fence") is True)
+        runs_nothing = is_waiting(note, last, listed) or note.get("fence") is True
+        return _Owner(last, described, runs_nothing=runs_nothing)
     except (ValueError, KeyError, TypeError):
         return _Owner(last, f"the run of generation {last}")
 
