@@ -162,7 +162,7 @@ object CleancutCoordinator {
    *   number of stores whose snapshots are there
    */
   def prefetch(location: String, session: SparkSession): Int =
-    SnapshotPrefetch.of(session, location).fold(0)(_.run())
+    SnapshotPrefetch.run(session, location)
 
   /**
    * Begins to watch the driver that runs a query. The result is for one thread, which closes it.

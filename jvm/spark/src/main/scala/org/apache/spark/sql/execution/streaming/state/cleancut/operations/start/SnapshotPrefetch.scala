@@ -32,14 +32,10 @@ import io.cleancut.format.{FrameName, FramePlace}
  * and reads them there. The pages of the last cut are then in the cache of the driver. For one
  * thread at a time.
  */
-final class SnapshotPrefetch(session: SparkSession, location: String, archive: CutArchive)
-    extends Logging {
+final class SnapshotPrefetch(session: SparkSession, location: String, archive: CutArchive) {
   import SnapshotPrefetch._
 
   private var last = Fetched(Nil, Set.empty, 0)
-
-  /** Fetches those of the last cut that are not there yet, as the other method does. */
-  def run(): Int = run(archive.cuts.epochs().lastOption)
 
   /**
    * Fetches those that are not there yet. Without new snapshots or executors, nothing runs.
@@ -50,21 +46,16 @@ final class SnapshotPrefetch(session: SparkSession, location: String, archive: C
    *   number of stores whose snapshots are there; 0 after a failure, since each snapshot is fetched
    *   when it is needed
    */
-  def run(epoch: => Option[Long]): Int =
-    try {
-      val bases = epoch.toSeq.flatMap(basesOf)
-      val executors = executorsOf(session)
-      if (last.bases != bases || last.executors != executors) {
-        val stored = fetch(bases)
-        stored.foreach { case (at, stores) => StoreHomes.prefetched(location, stores, at) }
-        last = Fetched(bases, executors, stored.map(_._2.size).sum)
-      }
-      last.stores
-    } catch {
-      case NonFatal(e) =>
-        logWarning(s"Snapshots of $location were not fetched ahead", e)
-        0
+  def run(epoch: Option[Long]): Int = logged(location) {
+    val bases = epoch.toSeq.flatMap(basesOf)
+    val executors = executorsOf(session)
+    if (last.bases != bases || last.executors != executors) {
+      val stored = fetch(bases)
+      stored.foreach { case (at, stores) => StoreHomes.prefetched(location, stores, at) }
+      last = Fetched(bases, executors, stored.map(_._2.size).sum)
     }
+    last.stores
+  }
 
   private def fetch(bases: Seq[Base]): Seq[(Place, Seq[StoreId])] = {
     val partitions = bases.groupBy(_._1.store.partition).values.toSeq
@@ -74,6 +65,7 @@ final class SnapshotPrefetch(session: SparkSession, location: String, archive: C
       .flatMap { case (name, _) => homes.get(name.store) }
       .map(at => TaskLocation(at.host, at.executor).toString)
       .toSeq
+    // The tasks must not refer to this object.
     val at = location
     val conf = new StateStoreConf(session.sessionState.conf)
     val hadoopConf = new SerializableConfiguration(session.sessionState.newHadoopConf())
@@ -94,13 +86,23 @@ final class SnapshotPrefetch(session: SparkSession, location: String, archive: C
   } yield base
 }
 
-object SnapshotPrefetch {
+object SnapshotPrefetch extends Logging {
   private type Base = (FrameName, FramePlace)
 
-  /** None if the epochs there are not committed by cuts. */
-  def of(session: SparkSession, location: String): Option[SnapshotPrefetch] =
-    StoppedQueryCuts.parts(location, session.sessionState.newHadoopConf()).map {
-      case (archive, _) => new SnapshotPrefetch(session, location, archive)
+  /** Fetches the snapshots of the last cut once; 0 also if the epochs are not committed by cuts. */
+  def run(session: SparkSession, location: String): Int = logged(location) {
+    StoppedQueryCuts.parts(location, session.sessionState.newHadoopConf()).fold(0) {
+      case (archive, _) =>
+        new SnapshotPrefetch(session, location, archive).run(archive.cuts.epochs().lastOption)
+    }
+  }
+
+  private def logged(location: String)(fetch: => Int): Int =
+    try fetch
+    catch {
+      case NonFatal(e) =>
+        logWarning(s"Snapshots of $location were not fetched ahead", e)
+        0
     }
 
   private def executorsOf(session: SparkSession): Set[(String, Int)] =

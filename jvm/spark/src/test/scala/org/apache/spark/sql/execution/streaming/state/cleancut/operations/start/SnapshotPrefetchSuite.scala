@@ -50,13 +50,15 @@ class SnapshotPrefetchSuite extends AnyFunSuite with CutsSession {
       }
       run(first = 0)
       run(first = Overdue)
-      val prefetch = SnapshotPrefetch
-        .of(session.asInstanceOf[classic.SparkSession], files.checkpoint.toUri.toString)
-        .get
+      val prefetch = new SnapshotPrefetch(
+        session.asInstanceOf[classic.SparkSession],
+        files.checkpoint.toUri.toString,
+        files.archive
+      )
       def jobsOfPass(): Int = {
         session.sparkContext.listenerBus.waitUntilEmpty()
         val before = jobs.get
-        prefetch.run()
+        prefetch.run(files.cuts.lastOption)
         session.sparkContext.listenerBus.waitUntilEmpty()
         jobs.get - before
       }
