@@ -373,6 +373,10 @@ def _has_begun(query: "StreamingQuery") -> bool:
 
 
 def _raise_failure(query: "StreamingQuery") -> None:
-    failure = query.exception()
-    if failure is not None:
-        raise find_error(query) or failure
+    if query.exception() is None:
+        return
+    error = find_error(query)
+    if error is not None:
+        raise error
+    # Its exception has the condition of Spark, which that of `exception()` has not.
+    query.awaitTermination()
