@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -186,7 +185,7 @@ def test_a_version_that_fails_is_found_on_the_clone(spark: SparkSession, tmp_pat
         return rows.writeStream.outputMode("update").foreachBatch(counts.sink)
 
     with counts.successor(failing) as successor:
-        with pytest.raises(StreamingQueryException, match="(?s)STREAM_FAILED.*no key"):
+        with pytest.raises(StreamingQueryException, match=r"(?s)STREAM_FAILED.*no key"):
             successor.prepare()
         assert len(counts.session.streams.active) == 1
     assert counts.stored() == before
