@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.input_coverage.log import INPUTS
-from tests.support.random_damages import SPACE, RandomDamage
+from tests.support.random_damages import FILES, RandomDamage
 from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import ROCKSDB, run
@@ -31,10 +31,12 @@ def test_a_restart_after_random_corruption_names_it_or_is_right(
     expected = run(spark, OPERATOR, events=intact.events, root=tmp_path / "peer", provider=ROCKSDB)
     outcomes = Counter[str]()
     for trial in range(TRIALS):
-        damage = RandomDamage(SEED, trial)
-        INPUTS.add(SPACE, f"{SEED} {trial}", damage.covered())
+        damage = RandomDamage(FILES, SEED, trial)
+        INPUTS.add(FILES.space, f"{SEED} {trial}", damage.covered())
         query = intact.copy(tmp_path / str(trial))
-        victim = damage.apply(damageable(query))
+        files = damageable(query)
+        victim = damage.victim(files)
+        damage.apply(victim, files)
         how = damage.selected["corruption"]
         error = restart(spark, query)
         what = f"trial {trial} of seed {SEED}: {how} {victim.relative_to(query.root)}"
@@ -49,6 +51,7 @@ def test_a_restart_after_random_corruption_names_it_or_is_right(
     assert set(outcomes) != {"right"}
 
 
-def damageable(query: Stopped) -> list[Path]:
+def damageable(query: Stopped) -> dict[str, list[Path]]:
+    """Returns the bases and the deltas."""
     root = query.checkpoint / "cleancut"
-    return sorted(path for suffix in ("base", "delta") for path in root.rglob(f"*.{suffix}"))
+    return {kind: sorted(root.rglob(f"*.{kind}")) for kind in ("base", "delta")}

@@ -14,7 +14,7 @@ from tests.support.sink_targets import LOCAL, SERVERS
 # `make chaos` and `make campaign-kills` have as many, each from a random seed.
 _KILLED_QUERIES = 20
 _SINK_CAMPAIGNS, _FAULTS = 10, 20
-_DAMAGES, _FLOW_KILLS = 50, 50
+_DAMAGES, _FLOW_KILLS = 100, 50
 
 
 def generate(log: InputLog) -> None:
@@ -28,8 +28,10 @@ def generate(log: InputLog) -> None:
             faults = sink_campaign.plan(seed, _FAULTS, sinks, has_servers=has_servers)
             for number, inputs in enumerate(sink_campaign.covered_by(faults)):
                 log.add(sink_campaign.FAULT_SPACE, f"{seed}-{sinks[0]}-{number}", inputs)
-    for trial in range(_DAMAGES):
-        log.add(random_damages.SPACE, trial, random_damages.RandomDamage(0, trial).covered())
+    for damages in (random_damages.FILES, random_damages.OBJECTS):
+        for trial in range(_DAMAGES):
+            covered = random_damages.RandomDamage(damages, 0, trial).covered()
+            log.add(damages.space, trial, covered)
     for place in flow_kills.PLACES:
         kills = flow_kills.order_of_kills(0, _FLOW_KILLS)
         for number, inputs in enumerate(flow_kills.covered_by(place, kills)):

@@ -12,10 +12,10 @@ from tests.input_coverage.coverage import Coverage, read_lines, read_results, st
 from tests.input_coverage.covering import CoveringSelections, covering_rows
 from tests.input_coverage.log import InputLog
 from tests.input_coverage.space import Dimension, Impossible, InputSpace
-from tests.support import python_inputs, random_damages
+from tests.support import python_inputs
 from tests.support.flow_kills import PROCESSES, order_of_kills
 from tests.support.python_queries import PythonQuery
-from tests.support.random_damages import RandomDamage
+from tests.support.random_damages import FILES, OBJECTS, RandomDamage, RandomDamages
 
 SMALL = InputSpace(
     "small",
@@ -181,31 +181,41 @@ def test_the_page_names_uncovered_and_impossible_pairs() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 99, 999_999])
-def test_trials_of_chaos_corrupt_files_in_each_possible_way(seed: int) -> None:
-    trials = range(random_damages.SELECTIONS.size)
-    covered = [RandomDamage(seed, trial).covered() for trial in trials]
-    assert Coverage.of(random_damages.SPACE, covered).uncovered == []
+@pytest.mark.parametrize("damages", [FILES, OBJECTS])
+def test_trials_of_chaos_corrupt_files_in_each_possible_way(
+    damages: RandomDamages, seed: int
+) -> None:
+    trials = range(damages.selections.size)
+    covered = [RandomDamage(damages, seed, trial).covered() for trial in trials]
+    assert Coverage.of(damages.space, covered).uncovered == []
 
 
 def test_a_random_corruption_has_its_selected_values(tmp_path: Path) -> None:
-    for trial in range(random_damages.SELECTIONS.size):
+    for trial in range(FILES.selections.size):
         home = tmp_path / str(trial)
         home.mkdir()
-        files = [home / f"{number}.{kind}" for number in range(2) for kind in ("base", "delta")]
-        for number, path in enumerate(files):
+        files = {
+            kind: [home / f"{number}.{kind}" for number in range(2)] for kind in ("base", "delta")
+        }
+        everything = [path for paths in files.values() for path in paths]
+        for number, path in enumerate(everything):
             path.write_bytes(bytes(range(number, number + 40)))
             (home / f".{path.name}.crc").touch()
-        before = {path: path.read_bytes() for path in files}
-        damage = RandomDamage(3, trial)
-        victim = damage.apply(files)
+        before = {path: path.read_bytes() for path in everything}
+        damage = RandomDamage(FILES, 3, trial)
+        victim = damage.victim(files)
+        damage.apply(victim, files)
         selected = damage.selected
-        assert victim.suffix == f".{selected['file']}"
+        assert victim in files[selected["kind"]]
         kept = (home / f".{victim.name}.crc").exists()
         assert kept == (selected["checksum file of the file system"] == "kept")
-        changed = [path for path in files if not path.exists() or path.read_bytes() != before[path]]
+        changed = [
+            path for path in everything if not path.exists() or path.read_bytes() != before[path]
+        ]
         assert changed == [victim]
         if selected["replaced by"] != "none":
-            others = [path for path in files if path.suffix == f".{selected['replaced by']}"]
+            is_same = selected["replaced by"] == "one of its kind"
+            others = [path for path in everything if (path.suffix == victim.suffix) == is_same]
             assert victim.read_bytes() in [before[path] for path in others]
 
 
