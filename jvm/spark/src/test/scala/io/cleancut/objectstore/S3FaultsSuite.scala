@@ -359,6 +359,23 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     assert(!Thread.interrupted())
   }
 
+  test("an interrupt ends the read of a response's body") {
+    // Larger than the buffers of a connection, so that the client has begun to read it.
+    val (size, afterBytes) = (32 << 20, 24 << 20)
+    store.put(key, Clock.System.randomBytes(size))
+    val caller = Thread.currentThread()
+    val reads = Seq[() => Any](
+      () => store.get(key),
+      () => store.getRange(key, 0, size),
+      () => store.getPiece(key, 0, size)
+    )
+    for (read <- reads) {
+      val harm = proxy.harm(Fault.PauseBody(afterBytes, () => caller.interrupt()))(isGet)
+      intercept[InterruptedException](read())
+      assert(harm.strikes == 1 && !Thread.interrupted())
+    }
+  }
+
   test("a key that is written too often for R2 is written later, and all parts have one size") {
     val rules = new R2Rules(Clock.System)
     proxy.enforce(rules)

@@ -33,6 +33,9 @@ object Fault {
   /** The connection stalls after this many bytes of the response body. */
   final case class StallBody(afterBytes: Int) extends Fault
 
+  /** An action while the client reads the response body, after this many bytes. */
+  final case class PauseBody(afterBytes: Int, meanwhile: () => Unit) extends Fault
+
   /** A bit of the response body is flipped, at this fraction of its length. */
   final case class FlipBody(at: Double) extends Fault
 
@@ -181,7 +184,9 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
         send(client, forward(request))
       case Some(Fault.Change(changed, answered)) =>
         send(client, answered(forward(changed(request))))
-      case Some(fault @ (_: Fault.CutBody | _: Fault.StallBody | _: Fault.FlipBody)) =>
+      case Some(
+            fault @ (_: Fault.CutBody | _: Fault.StallBody | _: Fault.PauseBody | _: Fault.FlipBody)
+          ) =>
         val answer = forward(request)
         if (answer.hasContent) harmBody(client, answer, fault)
         else {
@@ -199,6 +204,10 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
       // Waits until the client closes the connection, or the test ends.
       client.getInputStream.read()
       ()
+    case Fault.PauseBody(afterBytes, meanwhile) =>
+      sendPart(client, answer, afterBytes)
+      meanwhile()
+      client.getOutputStream.write(answer.body.drop(afterBytes))
     case Fault.FlipBody(at) =>
       val body = answer.body.clone()
       val place = Math.min((at * body.length).toInt, body.length - 1)

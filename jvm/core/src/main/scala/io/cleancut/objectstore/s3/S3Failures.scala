@@ -1,6 +1,7 @@
 package io.cleancut.objectstore.s3
 
 import java.io.IOException
+import java.nio.channels.ClosedByInterruptException
 import java.security.cert.CertificateException
 import javax.net.ssl.SSLPeerUnverifiedException
 
@@ -48,8 +49,8 @@ private[objectstore] object S3Failures {
 
   def judge(failure: Throwable): Verdict = failure match {
     case e: AwsServiceException                                         => judgeAnswer(e)
-    case _: AbortedException                                            => Verdict.Interrupted
     case _: ApiCallTimeoutException | _: ApiCallAttemptTimeoutException => Verdict.Retry(0)
+    case e if isInterrupt(e)                                            => Verdict.Interrupted
     case e if away(e).isDefined                                         => judgeAway(away(e).get)
     case e if untrusted(e).isDefined => Verdict.Refuse(untrusted(e).get)
     case e if isTransport(e)         => Verdict.Retry(0)
@@ -96,6 +97,12 @@ private[objectstore] object S3Failures {
       .flatMap(_.toLongOption)
       .map(seconds => Math.min(seconds * 1000, MaxRetryAfterMs))
     requested.getOrElse(if (e.statusCode == 429 || e.statusCode == 503) ThrottlePauseMs else 0L)
+  }
+
+  /** Also while a body is read, whose failures the SDK reports as its own. */
+  private def isInterrupt(e: Throwable): Boolean = causes(e).exists {
+    case _: AbortedException | _: InterruptedException | _: ClosedByInterruptException => true
+    case _                                                                             => false
   }
 
   private def isTransport(e: Throwable): Boolean = causes(e).exists {
