@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, IllegalArgumentException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint, CleancutError, errors
@@ -108,7 +108,7 @@ class Stored:
         try:
             query = start(self._spark, QUERY, self._source, self._home / self._name)
             query.awaitTermination()
-        except (StreamingQueryException, AnalysisException) as failure:
+        except (AnalysisException, IllegalArgumentException, StreamingQueryException) as failure:
             return errors.from_java(failure) or failure
         return None
 
