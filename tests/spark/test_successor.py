@@ -8,6 +8,7 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import cleancut
 from cleancut import Checkpoint, RequestError
+from cleancut._query.metrics_server import DriverScan
 from cleancut.sinks import EpochFiles
 from tests.support.counted_files import ROWS, CountedFiles
 from tests.support.sessions import with_cuts
@@ -78,6 +80,12 @@ class Counts(CountedFiles):
         assert {key: values[-1] for key, values in counts.items()} == dict(Counter(keys))
 
 
+def parked_roles(session: SparkSession) -> list[str]:
+    """Returns the roles of the runs that wait to take over, from the metrics of the driver."""
+    samples = DriverScan(session).scan()
+    return [one.labels["role"] for one in samples if one.metric == "parked_timestamp_seconds"]
+
+
 def test_a_successor_changes_nothing_until_it_takes_over(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -85,14 +93,21 @@ def test_a_successor_changes_nothing_until_it_takes_over(
     before = counts.stored()
     successor = counts.successor()
     assert counts.builds == 1
+    begun = datetime.now(UTC).replace(microsecond=0)
     # The last epoch of the query is repeated on the clone.
     assert successor.prepare(epochs=1) == 1
     assert counts.builds == 3
     assert counts.stored() == before
     (parked,) = counts.session.streams.active
+    status = cleancut.coordinator(parked).status()
+    assert (status.run_id, status.committed, status.is_standby) == (None, 2, False)
+    assert status.parked_since is not None
+    assert begun <= status.parked_since <= datetime.now(UTC)
+    assert parked_roles(counts.session) == ["successor"]
     counts.add(2)
     query = successor.take_over()
     assert query.runId == parked.runId
+    assert parked_roles(counts.session) == []
     query.processAllAvailable()
     successor.close()
     assert query.isActive

@@ -30,6 +30,8 @@ class Facade:
         self.committed = list(committed)
         self.calls: list[tuple[Any, ...]] = []
         self.is_down = False
+        # Fields of a run that waits to take over.
+        self.parked: dict[str, Any] = {}
 
     def status(self, location: str, session: Any) -> str:
         assert session is SESSION
@@ -47,8 +49,10 @@ class Facade:
             "unpipelined": "pipelinedCuts is false",
             "unreadableSavepoints": [],
             "slow": {"counts": {}},
-        }
-        if committed is not None:
+        } | self.parked
+        if self.parked:
+            status["committed"] = committed
+        elif committed is not None:
             status |= {"runId": "r", "generation": 3, "committed": committed}
             status["epoch"] = {
                 "epoch": committed + 1,
@@ -126,6 +130,23 @@ def test_status_before_the_first_task() -> None:
     assert status.requests["put"] == RequestCount(requests=11, retries=2, failures=1)
     assert status.last is None
     assert "committed" in str(status)
+
+
+def test_status_of_a_run_that_waits_to_take_over() -> None:
+    facade = Facade(41)
+    facade.parked = {"parkedSinceMs": 5000, "isStandby": False}
+    status = coordinator(facade).status()
+    assert (status.run_id, status.committed) == (None, 41)
+    assert (status.parked_since, status.is_standby) == (datetime.fromtimestamp(5, UTC), False)
+    assert re.search("parked as successor +since 1970-01-01 00:00:05 UTC", str(status))
+    facade.parked["isStandby"] = True
+    status = coordinator(facade).status()
+    assert status.is_standby
+    assert "parked as standby" in str(status)
+    facade.parked = {}
+    status = coordinator(facade).status()
+    assert (status.parked_since, status.is_standby) == (None, False)
+    assert "parked" not in str(status)
 
 
 def test_status_of_an_epoch_in_progress() -> None:

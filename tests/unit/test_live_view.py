@@ -119,6 +119,19 @@ def test_the_footer_reports_the_end_of_the_run() -> None:
     assert not view.is_live
 
 
+def test_a_run_that_waits_to_take_over_has_not_ended() -> None:
+    facade = Facade(7)
+    facade.parked = {"parkedSinceMs": 5000, "isStandby": False}
+    view, outputs, _ = drawn(facade)
+    view.start()
+    try:
+        facade.parked = {"parkedSinceMs": 5000, "isStandby": True}
+        assert "Updated every" in wait_for(outputs, "parked as standby").words
+        assert is_live(view)
+    finally:
+        view.stop()
+
+
 @pytest.fixture
 def displayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Returns the outputs of a notebook: whether each is new or an update, and its content."""

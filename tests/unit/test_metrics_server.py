@@ -72,6 +72,7 @@ def test_a_query_with_cuts_has_all_metrics(session: Any, facade: Facade) -> None
     reported = {sample.metric for sample in samples} | {
         "scan_success",
         "last_scan_timestamp_seconds",
+        "parked_timestamp_seconds",
     }
     assert reported == {metric.name for metric in metrics().values() if "driver" in metric.sources}
 
@@ -83,6 +84,18 @@ def test_a_query_has_no_metrics_before_its_first_epoch_and_after_its_end(
     assert DriverScan(session).scan() == []
     session.streams.active = []
     assert DriverScan(session).scan() == []
+
+
+def test_a_run_that_waits_to_take_over_has_one_metric(session: Any, facade: Facade) -> None:
+    scan = DriverScan(session)
+    for is_standby, role in ((False, "successor"), (True, "standby")):
+        facade.parked = {"parkedSinceMs": 5000, "isStandby": is_standby}
+        samples = scan.scan()
+        assert values(samples, role=role) == {"parked_timestamp_seconds": 5}
+        assert len(samples) == 1
+        assert samples[0].labels["query"] == ID
+    facade.parked = {}
+    assert "committed_epoch" in values(scan.scan())
 
 
 def test_a_run_without_commits_reports_the_last_epoch(facade: Facade) -> None:

@@ -139,6 +139,9 @@ class CoordinatorStatus(Brief):
             read. No segment or page from before their creation is deleted.
         unpipelined: the reason why each epoch waits for its cut; None if the next epoch runs
             meanwhile, or this run has not planned an epoch.
+        parked_since: the time (UTC) since which a run in this driver has waited to take over from
+            the driver that runs the query; None if none waits here. It has no `run_id` until then.
+        is_standby: whether that run stands by; False for a prepared successor.
     """
 
     location: str
@@ -162,6 +165,8 @@ class CoordinatorStatus(Brief):
     last_slow: tuple[int, SlowEpoch] | None = None
     unreadable_savepoints: tuple[UnreadableSavepoint, ...] = ()
     unpipelined: str | None = None
+    parked_since: datetime | None = None
+    is_standby: bool = False
 
     @property
     def requests(self) -> RequestsByKind:
@@ -182,6 +187,9 @@ class CoordinatorStatus(Brief):
         facts: list[tuple[str, object]] = [("cuts", self.location), ("run", self.run_id)]
         if self.provider is not None and self.provider != PROVIDER_CLASS:
             facts += [("state is kept by", self.provider)]
+        if self.parked_since is not None:
+            role = "standby" if self.is_standby else "successor"
+            facts += [(f"parked as {role}", f"since {self.parked_since:%Y-%m-%d %H:%M:%S} UTC")]
         facts += [("generation", _text(self.generation)), ("committed", _text(self.committed))]
         if self.last is not None:
             last = self.last
@@ -281,6 +289,7 @@ class Coordinator:
         described = self._driver_status()
         epoch = described.get("epoch")
         written_ms = described["last"]["writtenMs"] if "last" in described else None
+        parked_ms = described.get("parkedSinceMs")
         return CoordinatorStatus(
             location=described["location"],
             run_id=described.get("runId"),
@@ -310,6 +319,8 @@ class Coordinator:
                 for savepoint in described["unreadableSavepoints"]
             ),
             unpipelined=described.get("unpipelined"),
+            parked_since=None if parked_ms is None else moment(parked_ms),
+            is_standby=described.get("isStandby", False),
         )
 
     def _driver_status(self) -> dict[str, Any]:

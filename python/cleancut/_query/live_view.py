@@ -108,7 +108,8 @@ class LiveView:
             self._show(f"The driver is not reachable any more: {error}")
             return False
         self._take(self._last.last)
-        if self._last.run_id is None and self._last.committed is not None:
+        is_over = self._last.run_id is None and self._last.parked_since is None
+        if is_over and self._last.committed is not None:
             self._show("The run has ended.")
             return False
         if time.monotonic() >= self._until_s:

@@ -42,10 +42,14 @@ class DriverScan:
             if error.error_id != "CLEANCUT_COORDINATOR_MISSING":
                 raise
             return
+        labels = {"query": str(query.id), "location": status.location}
+        if status.parked_since is not None:
+            role = "standby" if status.is_standby else "successor"
+            since_s = status.parked_since.timestamp()
+            yield Sample("parked_timestamp_seconds", since_s, {"role": role}).of(labels)
         # Before the first epoch only the object store holds its figures.
         if status.run_id is not None:
             first = self._first.setdefault(status.run_id, _committed(status))
-            labels = {"query": str(query.id), "location": status.location}
             yield from (sample.of(labels) for sample in of_status(status, first))
 
 

@@ -178,12 +178,12 @@ MUTANTS: Sequence[Mutant] = [
         ),
         (
             "a waiting run is forgotten when its location is parked again",
-            "    if (isNew) parked(location) = false\n",
-            "    parked(location) = false\n",
+            "    if (isNew) parked(location) = None\n",
+            "    parked(location) = None\n",
         ),
         (
             "a run at a parked location is not reported",
-            "        parked(location) = true\n",
+            "        parked(location) = Some(ParkedRun(location, clock.wallMs()))\n",
             "",
         ),
         (

@@ -60,6 +60,9 @@ object CleancutCoordinator {
     status.run.foreach { run =>
       node.put("runId", run.runId).put("generation", run.generation)
     }
+    DriverCuts.parked.find(location).foreach { run =>
+      node.put("parkedSinceMs", run.sinceMs).put("isStandby", run.isStandby)
+    }
     status.committed.foreach(node.put("committed", _))
     status.epoch.foreach { epoch =>
       val open = node.putObject("epoch").put("epoch", epoch.epoch)
@@ -152,7 +155,7 @@ object CleancutCoordinator {
   def park(location: String, session: SparkSession): String = ParkedStart.park(session, location)
 
   /** Whether a parked run waits. Its plan is analyzed, and the next step is the first read. */
-  def isWaiting(location: String): Boolean = DriverCuts.parked.isWaiting(location)
+  def isWaiting(location: String): Boolean = DriverCuts.parked.find(location).isDefined
 
   /**
    * Fetches the snapshots of a query that another driver runs to the executors of this one, as far

@@ -1,5 +1,11 @@
 package io.cleancut.e2e
 
+import java.net.URI
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Using
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.streaming.StreamingQuery
@@ -15,6 +21,17 @@ import io.cleancut.testkit.{Patience, TestDirectory}
  */
 class ParkedQuerySuite extends AnyFunSuite with RestartedQuery with Patience {
   import ParkedQuerySuite._
+
+  override protected def settings: Map[String, String] =
+    Map("spark.ui.enabled" -> "true", "spark.ui.port" -> "0")
+
+  private def tab: String = {
+    val page = new URI(spark.sparkContext.uiWebUrl.get + "/cuts/").toURL
+    Using.resource(page.openStream())(in => new String(in.readAllBytes(), UTF_8))
+  }
+
+  private def status: JsonNode =
+    new ObjectMapper().readTree(CleancutCoordinator.status(location, spark))
 
   /** Starts the query after two epochs of an earlier run, and waits until it is parked. */
   private def parked(settings: (String, String)*): StreamingQuery = {
@@ -51,6 +68,26 @@ class ParkedQuerySuite extends AnyFunSuite with RestartedQuery with Patience {
       assert(refusal(location).contains("runs in this driver"))
     } finally query.stop()
     assert(query.exception.isEmpty)
+  }
+
+  test(
+    "the status and the tab report since when a query has been parked, and whether it stands by"
+  ) {
+    val startedMs = System.currentTimeMillis()
+    val query = parked()
+    try {
+      val sinceMs = status.path("parkedSinceMs").asLong
+      assert(sinceMs >= startedMs && sinceMs <= System.currentTimeMillis())
+      assert(status.path("committed").isNumber && !status.has("runId"))
+      assert(tab.contains(s"A successor at $location has waited since"))
+      Using.resource(CleancutCoordinator.standby(location, spark, silenceMs = 0L)) { _ =>
+        assert(status.path("isStandby").asBoolean && tab.contains(s"A standby at $location"))
+      }
+      assert(!status.path("isStandby").asBoolean(true))
+      CleancutCoordinator.unpark(location)
+      eventually(assert(status.has("runId")))
+      assert(!status.has("parkedSinceMs") && !tab.contains("has waited since"))
+    } finally query.stop()
   }
 
   test("a query that is stopped while it is parked ends without an error and a trace") {

@@ -19,12 +19,15 @@ trait RestartedQuery extends ProxiedServer { this: Suite =>
   protected var spark: SparkSession = _
   private var input: MemoryStream[Long] = _
 
+  /** Further configuration of the session. */
+  protected def settings: Map[String, String] = Map.empty
+
   /** Launch of the first task by `System.nanoTime`, after a test has set it to its maximum. */
   protected val firstTaskNs = new AtomicLong(Long.MaxValue)
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    spark = SmallQueries.session("local[2]")(_.config(SmallQueries.inBucket(endpoint)))
+    spark = SmallQueries.session("local[2]")(_.config(SmallQueries.inBucket(endpoint) ++ settings))
     input = MemoryStream(Encoders.scalaLong, spark)
     spark.sparkContext.addSparkListener(new SparkListener {
       override def onTaskStart(task: SparkListenerTaskStart): Unit = {

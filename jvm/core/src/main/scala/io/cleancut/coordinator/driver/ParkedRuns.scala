@@ -2,13 +2,25 @@ package io.cleancut.coordinator.driver
 
 import scala.collection.mutable
 
+import io.cleancut.base.Clock
+
+/**
+ * A run that waits before it takes ownership of its query.
+ *
+ * @param sinceMs
+ *   time at which the wait began
+ * @param isStandby
+ *   whether it takes the query when the query has no driver
+ */
+final case class ParkedRun(location: String, sinceMs: Long, isStandby: Boolean = false)
+
 /**
  * The locations of this driver at which the next run waits before it takes ownership of its query.
  * Until then the run reads and writes nothing there, so another driver may run the query.
  */
-final class ParkedRuns {
-  // All guarded by this. By location: whether a run waits.
-  private val parked = mutable.Map.empty[String, Boolean]
+final class ParkedRuns(clock: Clock) {
+  // All guarded by this. By location: the run that waits, if it has arrived.
+  private val parked = mutable.Map.empty[String, Option[ParkedRun]]
 
   /**
    * The next run at a location waits until [[release]].
@@ -18,14 +30,22 @@ final class ParkedRuns {
    */
   def park(location: String): Boolean = synchronized {
     val isNew = !parked.contains(location)
-    if (isNew) parked(location) = false
+    if (isNew) parked(location) = None
     isNew
   }
 
   def isParked(location: String): Boolean = synchronized(parked.contains(location))
 
-  /** Whether a run waits at a location. */
-  def isWaiting(location: String): Boolean = synchronized(parked.getOrElse(location, false))
+  /** The run that waits at a location. */
+  def find(location: String): Option[ParkedRun] = synchronized(parked.get(location).flatten)
+
+  /** The runs that wait. */
+  def all: Seq[ParkedRun] = synchronized(parked.values.flatten.toVector)
+
+  /** Changes whether the run that waits at a location is a standby. */
+  def setStandby(location: String, isStandby: Boolean): Unit = synchronized {
+    find(location).foreach(run => parked(location) = Some(run.copy(isStandby = isStandby)))
+  }
 
   /** Lets the run at a location continue, or the next one not wait. */
   def release(location: String): Unit = synchronized {
@@ -42,7 +62,7 @@ final class ParkedRuns {
   def await(location: String): Unit = synchronized {
     if (parked.contains(location))
       try {
-        parked(location) = true
+        parked(location) = Some(ParkedRun(location, clock.wallMs()))
         while (parked.contains(location)) wait()
       } catch {
         case e: InterruptedException =>

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.history.{
   StageTimes
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
-import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
+import org.apache.spark.sql.execution.streaming.state.cleancut.ui.{CutsUi, LiveQueries}
 import org.apache.spark.{SparkContext, SparkEnv}
 
 import io.cleancut.base.{Clock, DaemonThreads}
@@ -32,8 +32,10 @@ object DriverCuts extends Logging {
   private[coordination] val queries = new DriverQueries
 
   /** The locations at which the next run waits before it takes ownership. */
-  val parked = new ParkedRuns
+  val parked = new ParkedRuns(Clock.System)
   private var served = Option.empty[RpcEnv]
+
+  CutsUi.setLive(LiveQueries(of(_).flatMap(_.lastNotes), () => parked.all))
 
   // Tasks are late by tenths of a second; a scan costs a driver almost nothing.
   private val TickMs = 10L
@@ -199,7 +201,6 @@ object DriverCuts extends Logging {
         context.addSparkListener(StoreHomes.Removals)
         context.addSparkListener(DriverHealth)
         context.addSparkListener(StageTimes)
-        CutsUi.setNotes(of(_).flatMap(_.lastNotes))
         CutsUi.attach(context)
       }
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))

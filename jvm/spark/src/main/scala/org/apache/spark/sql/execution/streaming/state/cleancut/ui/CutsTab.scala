@@ -9,19 +9,13 @@ import jakarta.servlet.http.HttpServletRequest
 
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 
-import io.cleancut.cutstore.Notes
-
 /**
  * The tab "Cuts" of Spark's UI: queries, the epochs of a query, one epoch, and the settings of a
  * query. All is rendered here, without scripts.
- *
- * @param notes
- *   restore tests and replicas of the query at a location, as far as known; None on a history
- *   server
  */
 final private[ui] class CutsTab(
     val store: CutsStore,
-    val notes: String => Option[Notes],
+    val live: () => LiveQueries,
     parent: SparkUI
 ) extends SparkUITab(parent, "cuts") {
   override val name: String = "Cuts"
@@ -36,8 +30,8 @@ final private[ui] class CutsTab(
 }
 
 private[ui] object CutsTab {
-  def attach(store: CutsStore, notes: String => Option[Notes], ui: SparkUI): Unit =
-    ui.attachTab(new CutsTab(store, notes, ui))
+  def attach(store: CutsStore, live: () => LiveQueries, ui: SparkUI): Unit =
+    ui.attachTab(new CutsTab(store, live, ui))
 }
 
 /** Common parts of the pages. */
@@ -47,7 +41,7 @@ abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIP
 
   /** The last cut that passed a restore test, as text. */
   protected def proven(location: String, last: Option[EpochEntry]): String = {
-    val notes = tab.notes(location)
+    val notes = tab.live().notes(location)
     notes.flatMap(_.proven).orElse(last.flatMap(_.proven)) match {
       case Some(proof) => s"epoch ${proof.epoch}, ${Figures.moment(proof.provenMs)}"
       case None        => if (notes.isDefined) "never" else "–"

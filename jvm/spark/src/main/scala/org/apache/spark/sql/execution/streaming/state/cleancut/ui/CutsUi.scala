@@ -9,7 +9,21 @@ import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.SparkUI
 
+import io.cleancut.coordinator.driver.ParkedRun
 import io.cleancut.cutstore.Notes
+
+/**
+ * What a driver knows about its queries without requests to the store; nothing on a history server.
+ *
+ * @param notes
+ *   restore tests and replicas of the query at a location, as far as known
+ * @param parked
+ *   runs that wait to take over their query
+ */
+final case class LiveQueries(
+    notes: String => Option[Notes] = _ => None,
+    parked: () => Seq[ParkedRun] = () => Nil
+)
 
 /**
  * Adds the tab "Cuts" to Spark's UI. A session with Cleancut's extension adds it immediately, even
@@ -18,13 +32,9 @@ import io.cleancut.cutstore.Notes
 object CutsUi extends Logging {
   // Contexts that have the tab, or cannot have it.
   private val known = new mutable.WeakHashMap[SparkContext, Unit]
-  @volatile private var notes: String => Option[Notes] = _ => None
+  @volatile private var live = LiveQueries()
 
-  /**
-   * Sets the function that returns the known restore tests and replicas of the query at a location,
-   * without requests to the store.
-   */
-  def setNotes(source: String => Option[Notes]): Unit = notes = source
+  def setLive(queries: LiveQueries): Unit = live = queries
 
   /** Adds the tab to the active context, if there is one. */
   def attach(): Unit = SparkContext.getActive.foreach(attach)
@@ -35,7 +45,7 @@ object CutsUi extends Logging {
         (context.ui, context.statusStore.store) match {
           case (Some(ui), store: ElementTrackingStore) =>
             context.listenerBus.addToStatusQueue(new CutsListener(context.getConf, store))
-            CutsTab.attach(new CutsStore(store), location => notes(location), ui)
+            CutsTab.attach(new CutsStore(store), () => live, ui)
           case _ => logInfo("Spark has no UI, so the tab of cuts is not added")
         }
       } catch {
@@ -52,7 +62,7 @@ final private[spark] class CutsHistoryPlugin extends AppHistoryServerPlugin {
 
   override def setupUI(ui: SparkUI): Unit = {
     val store = new CutsStore(ui.store.store)
-    if (!store.isEmpty) CutsTab.attach(store, _ => None, ui)
+    if (!store.isEmpty) CutsTab.attach(store, () => LiveQueries(), ui)
   }
 
   // After Spark's own tabs.

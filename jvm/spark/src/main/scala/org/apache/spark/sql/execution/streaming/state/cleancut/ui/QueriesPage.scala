@@ -5,10 +5,24 @@ import scala.xml.{Node, NodeSeq}
 import jakarta.servlet.http.HttpServletRequest
 import org.json4s._
 
+import io.cleancut.coordinator.driver.ParkedRun
+
 /** All queries of an application that commit their epochs with cuts. */
 final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
 
   override def render(request: HttpServletRequest): Seq[Node] = page(request, "Cuts") {
+    tab.live().parked().sortBy(_.location).map(parked) ++ queries(request)
+  }
+
+  private def parked(run: ParkedRun): Node = {
+    val role = if (run.isStandby) "standby" else "successor"
+    <p role="status">{
+      s"A $role at ${run.location} has waited since ${Figures.moment(run.sinceMs)}. " +
+        "It runs no epoch until it takes over."
+    }</p>
+  }
+
+  private def queries(request: HttpServletRequest): NodeSeq = {
     val runs = store.runs.sortBy(_.location)
     if (runs.isEmpty)
       <p role="status">No query has committed an epoch with a cut yet. Cuts are used if the

@@ -4,7 +4,10 @@ import java.util.concurrent.TimeUnit
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.StoppedQueryCuts
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.SparkCommitter
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{
+  DriverCuts,
+  SparkCommitter
+}
 
 import io.cleancut.base.{Clock, ProcessWatch}
 import io.cleancut.cutstore.{CutArchive, Owner}
@@ -34,6 +37,7 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
   private var nextLookNs = clock.monotonicNs()
   private var epoch = Option.empty[Long]
   private var epochNs = clock.monotonicNs()
+  DriverCuts.parked.setStandby(location, isStandby = true)
 
   /**
    * Whether the query has no driver: its last run has ended, or the driver has died.
@@ -56,7 +60,10 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
     }
   }
 
-  override def close(): Unit = driver.close()
+  override def close(): Unit = {
+    DriverCuts.parked.setStandby(location, isStandby = false)
+    driver.close()
+  }
 
   /** Another run may have taken the query from the one that is gone. */
   private def isStillGone: Boolean = {
