@@ -21,6 +21,8 @@ from tests.vectors.segment_cases import flipped
 
 CORRUPTED = "CLEANCUT_CUT_CORRUPTED"
 MISSING = "CLEANCUT_METADATA_MISSING"
+# Cleancut's files without a checksum in their content.
+OWN = ("cleancut/format.json", "cleancut/owners/00000000000000000001.json")
 FILES = (
     "metadata",
     "offsets/3",
@@ -45,6 +47,23 @@ def bucket(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
     return server
+
+
+@pytest.fixture
+def owned(four_cuts: CutFiles) -> CutFiles:
+    """The checkpoint of a run that has recorded its end."""
+    note = {"format": "cleancut", "version": 1, "queryId": "q"}
+    (four_cuts.location / "cleancut/format.json").write_text(json.dumps(note))
+    home = four_cuts.location / "cleancut/owners"
+    home.mkdir()
+    (home / f"{1:020}.json").write_text('{"generation":1,"runId":"r1","host":"h","startedMs":7}')
+    (home / f"{1:020}.ended").write_text('{"endedMs":8}')
+    return four_cuts
+
+
+def flipped_last(data: bytes) -> bytes:
+    """Flips a bit of the last letter or digit, so that the format is still known."""
+    return flipped(data, max(at for at, byte in enumerate(data) if chr(byte).isalnum()))
 
 
 def problems_of(location: object) -> list[tuple[str, str]]:
@@ -94,13 +113,20 @@ def test_an_emptied_file_is_named(name: str, four_cuts: CutFiles) -> None:
     assert problems_of(four_cuts.location) == [(name, CORRUPTED)]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found_by_the_checksum_file(name: str, four_cuts: CutFiles) -> None:
-    path = four_cuts.location / name
+@pytest.mark.parametrize("name", FILES + OWN)
+def test_a_flipped_bit_is_found_by_the_checksum_file(name: str, owned: CutFiles) -> None:
+    path = owned.location / name
     with_side_file(path)
-    assert problems_of(four_cuts.location) == []
-    path.write_bytes(flipped(path.read_bytes(), path.stat().st_size // 2))
-    assert problems_of(four_cuts.location) == [(name, CORRUPTED)]
+    report = Checkpoint(owned.location).verify()
+    assert (report.problems, report.spark_files) == ((), 3 + 3 * 4)
+    path.write_bytes(flipped_last(path.read_bytes()))
+    assert problems_of(owned.location) == [(name, CORRUPTED)]
+
+
+def test_an_owner_without_content_is_named(owned: CutFiles) -> None:
+    name = OWN[1]
+    (owned.location / name).write_bytes(b"")
+    assert problems_of(owned.location) == [(name, CORRUPTED)]
 
 
 @pytest.mark.parametrize(
@@ -168,18 +194,26 @@ def written(server: S3Server, four_cuts: CutFiles, prefix: str) -> str:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_flipped_and_exchanged_objects_of_a_bucket_are_named(
-    name: str, bucket: S3Server, four_cuts: CutFiles
+def test_exchanged_objects_of_a_bucket_are_named(
+    name: str, bucket: S3Server, owned: CutFiles
 ) -> None:
     prefix = f"state/0/{name.replace('/', '-')}"
-    location = written(bucket, four_cuts, prefix)
+    location = written(bucket, owned, prefix)
     assert problems_of(location) == []
     other = FILES[FILES.index(name) - 1]
     copy(bucket, f"{prefix}/{other}", f"{prefix}/{name}")
     assert problems_of(location) == [(name, CORRUPTED)]
-    data = (four_cuts.location / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", FILES + OWN)
+def test_flipped_objects_of_a_bucket_are_named(
+    name: str, bucket: S3Server, owned: CutFiles
+) -> None:
+    prefix = f"state/0/flipped-{name.replace('/', '-')}"
+    location = written(bucket, owned, prefix)
+    data = (owned.location / name).read_bytes()
     metadata = {"cleancut-crc32c": f"{crc32c(data):08x}"}
-    body = flipped(data, len(data) - 1)
+    body = flipped_last(data)
     bucket.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body, Metadata=metadata)
     assert problems_of(location) == [(name, CORRUPTED)]
 

@@ -23,6 +23,11 @@ def query_id_of(metadata: bytes) -> str | None:
     return query_id if isinstance(query_id, str) else None
 
 
+def is_object(data: bytes) -> bool:
+    """Whether the content is a JSON object."""
+    return isinstance(_json(data.decode("utf-8", "replace")), dict)
+
+
 def problem_of(name: str, data: bytes) -> str | None:
     """The problem with the content of a file; None if none is known."""
     if not data:

@@ -1,4 +1,4 @@
-"""Verifies Spark's own files of a checkpoint, which a restart requires in addition to the state."""
+"""Verifies the files that a restart requires in addition to the state, most of them Spark's."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,15 @@ from cleancut._checkpoint.verify import spark_entries
 from cleancut._checkpoint.verify.findings import Finding, finding_of
 from cleancut._format.cut.cut import Cut
 from cleancut._format.envelope import cut_damaged
-from cleancut._format.layout import CUTS, cut_name, parse_cut_name
+from cleancut._format.layout import (
+    CUTS,
+    FORMAT_OBJECT,
+    OWNERS,
+    ROOT,
+    cut_name,
+    parse_cut_name,
+    parse_owner_name,
+)
 from cleancut._format.spark.log_entries import rolled_back_from, unused_before
 from cleancut._format.spark.spark_names import DIRECTORIES, METADATA, is_sparks
 from cleancut._storage.parallel import mapped
@@ -19,13 +27,15 @@ from cleancut.errors import CleancutError, error_of
 
 @dataclass
 class SparkFilesCheck:
-    """Verifies the files that Spark has written; collects problems, never raises them.
+    """Verifies Spark's files, and Cleancut's without a checksum in their content.
+
+    It collects problems, and never raises them.
 
     Attributes:
         root: the checkpoint.
         cuts: its intact cuts, ordered by epoch.
         operators: the operators with state in the last cut.
-        files: number of intact files.
+        files: number of intact files of Spark.
         findings: the problems, by path.
     """
 
@@ -47,6 +57,7 @@ class SparkFilesCheck:
                 self._check_content(name)
             self._check_copies()
             self._check_missing(names)
+        self._check_own()
         self.files = len(self._entries.keys() - {self._name(path) for path in self.findings})
 
     def _listed(self) -> list[str]:
@@ -89,6 +100,16 @@ class SparkFilesCheck:
         elif path not in self.findings:
             facts = {"location": self.root.location, "path": path, "query": query or "(unknown)"}
             self._found(METADATA, error_of("CLEANCUT_METADATA_MISSING", **facts))
+
+    def _check_own(self) -> None:
+        listed = sorted(self.root.objects.list(OWNERS))
+        owners = [name for name in listed if parse_owner_name(name) is not None]
+        names = [f"{ROOT}/{name}" for name in (FORMAT_OBJECT, *owners)]
+        for name, result in zip(names, mapped(self._one, names), strict=True):
+            if isinstance(result, CleancutError):
+                self._found(name, result)
+            elif result is not None and not spark_entries.is_object(result):
+                self._damaged(name, "it is no JSON object")
 
     def _check_content(self, name: str) -> None:
         if name in self._entries:
