@@ -2,6 +2,8 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.atomic.AtomicBoolean
 
+import scala.util.control.NonFatal
+
 import org.slf4j.LoggerFactory
 
 import io.cleancut.coordinator.state.{Begun, EpochWriter, EpochMeter, QueryLedger, QueryRun}
@@ -134,8 +136,13 @@ final private[coordinator] class RunStart(
     }
 
   private def logRivals(generation: Long): Unit =
-    Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
-      logger.warn(s"At ${archive.location} $rivals")
+    try
+      Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
+        logger.warn(s"At ${archive.location} $rivals")
+      }
+    catch {
+      // A record of an earlier run is only read for the message.
+      case NonFatal(e) => logger.warn(s"Owners at ${archive.location} cannot be read", e)
     }
 }
 

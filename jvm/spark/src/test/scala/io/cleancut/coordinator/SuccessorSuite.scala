@@ -203,4 +203,10 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val message = errorOf(drivers.last.checkOwner("r3")).getMessage
     assert(message.contains("r4 on left") && message.contains("drivers on left and right"))
   }
+
+  test("a run starts although the record of a killed run is corrupted") {
+    driver().begin("r1")
+    archive.store.put(ObjectKey(CutLayout.owner(1L)), "{".getBytes)
+    assert(driver().begin("r2").generation == 2L)
+  }
 }
