@@ -52,8 +52,8 @@ class HeldCut:
         self.is_asked, self.is_released = threading.Event(), threading.Event()
         self.is_dropped = False
 
-    def __call__(self, path: str) -> None:
-        if path.endswith(f"/cuts/{HELD:020d}.cut"):
+    def __call__(self, request: str) -> None:
+        if request.endswith(f"/cuts/{HELD:020d}.cut"):
             self.is_asked.set()
             assert self.is_released.wait(PATIENCE_S)
             if self.is_dropped:

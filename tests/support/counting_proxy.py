@@ -20,7 +20,8 @@ class CountingProxy:
         endpoint: the URL of the proxy.
         requests: method and path of each request, in order.
         delay_s: seconds by which a request is delayed.
-        gate: called with the path of each request before it is forwarded. An OSError drops it.
+        gate: called with each request, such as `PUT /bucket/name`, before it is forwarded. An
+            OSError drops it.
     """
 
     endpoint: str
@@ -34,8 +35,8 @@ class CountingProxy:
         self.requests += matches
         if matches and self.delay_s:
             time.sleep(self.delay_s)
-        for _, path in matches:
-            self.gate(path)
+        for method, path in matches:
+            self.gate(f"{method} {path}")
 
 
 @contextmanager
