@@ -3,19 +3,23 @@
 `python -m tests.support.handover_driver <kind> <location> <root> [<key>=<value>…]` runs the query
 until the file `done` is in the root. The kind "plain" starts the query; "successor" prepares it,
 and takes over when the file `go` is in the root; "standby" prepares it, and takes over when the
-query has no driver. The last line is the error that ended it, or "the end".
+query has no driver. The last line is the error that ended it, or "the end". The environment
+variable `DSN` names a PostgreSQL server for a table of the newest counts.
 """
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import cleancut
 from cleancut.errors import find_error
-from cleancut.sinks import EpochFiles
+from cleancut.sinks import EpochFiles, FanOut, PostgresSink, fan_out
 from tests.support.counted_files import CountedFiles
 from tests.support.kills import die_with_the_test
 from tests.support.patience import wait_until
@@ -25,12 +29,21 @@ KEYS = 50
 END = "the end"
 PREPARED = "PREPARED"
 TOOK_OVER = "TOOK OVER"
+DSN = "CLEANCUT_VICTIM_DSN"
+TABLE = "newest_counts"
 _HANDOVER_S = 10.0
 
 
 def sink_at(root: Path) -> EpochFiles:
-    """Returns the sink of all drivers."""
+    """Returns the files of all drivers."""
     return EpochFiles(root / "published")
+
+
+def _sinks(root: Path) -> EpochFiles | FanOut:
+    dsn = os.environ.get(DSN)
+    if dsn is None:
+        return sink_at(root)
+    return fan_out(sink_at(root), PostgresSink(dsn, TABLE, keys="k", order_by="count"))
 
 
 def done_at(root: Path) -> Path:
@@ -46,7 +59,7 @@ def go_at(root: Path) -> Path:
 def _query(kind: str, spark: SparkSession, location: str, root: Path) -> StreamingQuery:
     def build() -> DataStreamWriter:
         counted = CountedFiles(root, keys=KEYS).counted(spark)
-        writer = counted.writeStream.outputMode("update").foreachBatch(sink_at(root))
+        writer = counted.writeStream.outputMode("update").foreachBatch(_sinks(root))
         return writer.trigger(processingTime="100 milliseconds")
 
     if kind == "plain":
@@ -70,6 +83,9 @@ def main(kind: str, location: str, root: Path, settings: dict[str, str]) -> str:
     if query.isActive:
         query.processAllAvailable()
         query.stop()
+    # The run has then recorded its end.
+    with contextlib.suppress(StreamingQueryException):
+        query.awaitTermination()
     failure = find_error(query) or query.exception()
     return END if failure is None else " ".join(str(failure).split())
 
