@@ -31,7 +31,7 @@ final private[coordinator] class Handover(archive: CutArchive, runtime: CutsRunt
       s"Generation ${taken.generation} of ${archive.location} waits up to " +
         s"${runtime.handoverMs} ms for the end of generation $before"
     )
-    val hasEnded = owners.hasEnded(before) || awaitEnd(before)
+    val hasEnded = awaitEnd(before)
     owners.takeOver(taken.generation)
     if (!hasEnded)
       logger.warn(
@@ -45,8 +45,10 @@ final private[coordinator] class Handover(archive: CutArchive, runtime: CutsRunt
   /** Waits for the end marker of a generation; returns whether it exists. */
   private def awaitEnd(generation: Long): Boolean = {
     val endNs = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(runtime.handoverMs)
-    Using.resource(owners.find(generation).fold(ProcessWatch.Unknown)(runtime.watch)) { driver =>
-      var (hasEnded, isOver) = (false, false)
+    val (owner, isKnown) =
+      runtime.reads.both(owners.find(generation), owners.hasEnded(generation))
+    Using.resource(owner.fold(ProcessWatch.Unknown)(runtime.watch)) { driver =>
+      var (hasEnded, isOver) = (isKnown, false)
       while (!hasEnded && !isOver) {
         // A driver may write the marker and then exit, so the marker is requested afterwards.
         isOver = driver.isGone(waitMs = 0L) || clock.monotonicNs() >= endNs

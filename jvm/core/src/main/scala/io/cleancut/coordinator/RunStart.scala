@@ -2,8 +2,6 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.atomic.AtomicBoolean
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
 import io.cleancut.coordinator.state.{Begun, EpochWriter, EpochMeter, QueryLedger, QueryRun}
@@ -135,15 +133,12 @@ final private[coordinator] class RunStart(
         throw e
     }
 
-  private def logRivals(generation: Long): Unit =
-    try
-      Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
-        logger.warn(s"At ${archive.location} $rivals")
-      }
-    catch {
-      // A record of an earlier run is only read for the message.
-      case NonFatal(e) => logger.warn(s"Owners at ${archive.location} cannot be read", e)
+  /** In the background: the records of earlier runs are read for this message only. */
+  private def logRivals(generation: Long): Unit = runtime.reads.start {
+    Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
+      logger.warn(s"At ${archive.location} $rivals")
     }
+  }
 }
 
 /**

@@ -68,17 +68,21 @@ final class Standby(session: SparkSession, location: String, silenceMs: Long)
   /** Another run may have taken the query from the one that is gone. */
   private def isStillGone: Boolean = {
     val gone = owner
-    look()
+    lookAtOwner()
     owner.isEmpty || owner == gone
   }
 
-  private def look(): Unit = {
+  private def lookAtOwner(): Unit = {
     val running = archive.owners.running()
     if (running != owner) {
       driver.close()
       owner = running
       driver = running.fold(ProcessWatch.Unknown)(SparkCommitter.watch)
     }
+  }
+
+  private def look(): Unit = {
+    lookAtOwner()
     val last = archive.cuts.epochs().lastOption
     if (last != epoch) {
       epoch = last
