@@ -15,7 +15,7 @@ from cleancut._cli.parsers import add_command
 from cleancut._cli.statuses import INTERRUPTED, OK, QUERY_FAILED
 from cleancut._query.named_query import named_writer
 from cleancut._query.stopping import stop
-from cleancut._query.successor import Successor
+from cleancut._query.successor import HANDOVER_S, WARM_UP_EPOCHS, Successor
 from cleancut._session.session import configure
 from cleancut.errors import find_error
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-_WARM_UP_EPOCHS = 3
-_HANDOVER_S = 30.0
 # Calls of the JVM cannot be interrupted.
 _POLL_S = 1
 _MORE = (
@@ -73,16 +71,16 @@ def _add(commands: Any, name: str, text: str, more: str) -> argparse.ArgumentPar
     parser.add_argument(
         "--epochs",
         type=int,
-        default=_WARM_UP_EPOCHS,
+        default=WARM_UP_EPOCHS,
         metavar="N",
-        help=f"epochs that run on a clone for a warm-up, 0 for none; default: {_WARM_UP_EPOCHS}",
+        help=f"epochs that run on a clone for a warm-up, 0 for none; default: {WARM_UP_EPOCHS}",
     )
     parser.add_argument(
         "--handover-timeout",
         type=seconds,
-        default=_HANDOVER_S,
+        default=HANDOVER_S,
         metavar="SECONDS",
-        help=f"time in which the running query must end its epoch; default: {_HANDOVER_S:g}",
+        help=f"time in which the running query must end its epoch; default: {HANDOVER_S:g}",
     )
     parser.add_argument(
         "--ready-file", type=Path, metavar="PATH", help="created when the query has taken over"

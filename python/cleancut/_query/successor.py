@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _CHECK_KEY = f"{PREFIX}checkCompatibility"
 _HANDOVER_KEY = f"{PREFIX}handoverTimeout"
+# Defaults, also of the commands.
+WARM_UP_EPOCHS = 3
+HANDOVER_S = 30.0
 _POLL_S = 0.02
 # Py4J calls cannot be interrupted.
 _WAIT_MS = 500
@@ -61,7 +64,9 @@ class Successor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def prepare(self, epochs: int = 3, timeout: float = 60.0, *, scratch: str | None = None) -> int:
+    def prepare(
+        self, epochs: int = WARM_UP_EPOCHS, timeout: float = 60.0, *, scratch: str | None = None
+    ) -> int:
         """Starts the new version up to the moment at which it would take over, and warms it up.
 
         The running query is not affected, and nothing changes in its checkpoint. The new version is
@@ -275,7 +280,7 @@ class Successor:
 
 
 def successor(
-    build: "Callable[[], DataStreamWriter]", location: str, *, handover_timeout: float = 30.0
+    build: "Callable[[], DataStreamWriter]", location: str, *, handover_timeout: float = HANDOVER_S
 ) -> Successor:
     """Prepares a new version of a query that takes over from the running one, in another driver.
 
