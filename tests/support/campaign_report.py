@@ -101,6 +101,14 @@ KINDS = [
         "No key was lost or counted twice.",
     ),
     Kind(
+        "Corrupted objects of a bucket",
+        "Corrupted objects of a bucket",
+        "{corruptions} corruptions",
+        "{named} named by `verify`, {refused} refused by it, {restarts} restarts",
+        "Each other one changed no row of the state. A restart was refused, or its rows were"
+        " right.",
+    ),
+    Kind(
         "Every fault at every step",
         "Every fault at every step",
         "{queries} queries",
