@@ -38,9 +38,8 @@ object DrainPlan {
     for {
       cut <- begun.cut
       if (isLeft(cut) || !begun.isAlone) && !begun.isSingleEpoch && cut.offsets.nonEmpty
-      // The previous run may have planned the epoch. A run that is not alone has read nothing
-      // ahead, and its attempt to plan the epoch costs no more than the question.
-      if !begun.isAlone || !files.exists(new Path(offsets, (cut.epoch + 1).toString))
+      // The epoch may have been planned when the previous run ended.
+      if !files.exists(new Path(offsets, (cut.epoch + 1).toString))
       epoch <- after(cut, offsets, files, clock)
     } yield epoch
 
