@@ -77,6 +77,8 @@ def test_standbys_take_over_from_drivers_that_are_killed(
     release: Release, show: Callable[[str], None]
 ) -> None:
     owner = release.start("plain")
+    # A standby that is faster would find no driver.
+    release.wait_for_epochs()
     standby = release.prepare("standby")
     release.wait_for_epochs()
     for _ in range(2):
