@@ -188,8 +188,12 @@ class CoordinatorStatus(Brief):
         if self.provider is not None and self.provider != PROVIDER_CLASS:
             facts += [("state is kept by", self.provider)]
         if self.parked_since is not None:
-            role = "standby" if self.is_standby else "successor"
-            facts += [(f"parked as {role}", f"since {self.parked_since:%Y-%m-%d %H:%M:%S} UTC")]
+            facts += [
+                (
+                    f"parked as {parked_role(self)}",
+                    f"since {self.parked_since:%Y-%m-%d %H:%M:%S} UTC",
+                )
+            ]
         facts += [("generation", _text(self.generation)), ("committed", _text(self.committed))]
         if self.last is not None:
             last = self.last
@@ -534,6 +538,11 @@ class Coordinator:
         with translating():
             call = getattr(self._facade, method)
             return call(self._location, self._driver.session, *arguments)
+
+
+def parked_role(status: CoordinatorStatus) -> str:
+    """What the run that waits in this driver is, for texts and labels."""
+    return "standby" if status.is_standby else "successor"
 
 
 def _by_operator(reasons: Mapping[str, str]) -> dict[int, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cleancut._metrics.prometheus import MetricsServer, serve
 from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
 from cleancut._metrics.scans import Scans
-from cleancut._query.coordinator import CoordinatorStatus, coordinator
+from cleancut._query.coordinator import CoordinatorStatus, coordinator, parked_role
 from cleancut._session.active_session import client_session, running_session
 from cleancut.errors import RequestError, error_of
 
@@ -44,9 +44,10 @@ class DriverScan:
             return
         labels = {"query": str(query.id), "location": status.location}
         if status.parked_since is not None:
-            role = "standby" if status.is_standby else "successor"
             since_s = status.parked_since.timestamp()
-            yield Sample("parked_timestamp_seconds", since_s, {"role": role}).of(labels)
+            yield Sample("parked_timestamp_seconds", since_s, {"role": parked_role(status)}).of(
+                labels
+            )
         # Before the first epoch only the object store holds its figures.
         if status.run_id is not None:
             first = self._first.setdefault(status.run_id, _committed(status))
