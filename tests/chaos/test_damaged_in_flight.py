@@ -35,7 +35,7 @@ from tests.support.in_flight_queries import (
     start,
 )
 from tests.support.random_damages import OBJECTS, RandomDamage
-from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.s3_servers import S3Server, s3proxy, settings_at
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_places import credentials
 from tests.support.tiers import long
@@ -48,7 +48,6 @@ RESTART_EVERY = 20
 QUERY = "totals"
 FILES = 10
 NOT_NEEDED = "not needed"
-_KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
 class Stored:
@@ -129,7 +128,7 @@ def stored(
 ) -> Iterator[Stored]:
     (tmp_path / "server").mkdir()
     with s3proxy(tmp_path / "server") as server, credentials(spark):
-        settings = {f"{_KEYS}s3.endpoint": server.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+        settings = settings_at(server.endpoint)
         # So that there are snapshots.
         settings["spark.sql.streaming.stateStore.minDeltasForSnapshot"] = "2"
         monkeypatch.setenv(CHECKPOINTS, f"s3://{S3Server.BUCKET}")

@@ -19,7 +19,7 @@ import pytest
 from tests.support.counting_proxy import CountingProxy, counting_proxy
 from tests.support.handover_driver import END
 from tests.support.handovers import Release
-from tests.support.s3_servers import s3proxy
+from tests.support.s3_servers import s3proxy, settings_at
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
@@ -149,7 +149,7 @@ def test_handovers_survive_kills_of_either_driver_at_each_step(
     ):
         for variable, value in server.environment.items():
             monkeypatch.setenv(variable, value)
-        settings = {f"{_KEYS}s3.endpoint": proxy.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+        settings = settings_at(proxy.endpoint)
         settings[f"{_KEYS}handoverTimeout"] = "60s"
         options = [f"{key}={value}" for key, value in settings.items()]
         location = f"s3://{server.BUCKET}/killed"

@@ -39,7 +39,7 @@ from tests.support.in_flight_queries import (
     start,
 )
 from tests.support.kills import Campaign
-from tests.support.s3_servers import s3proxy
+from tests.support.s3_servers import s3proxy, settings_at
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
 
@@ -196,7 +196,7 @@ def test_pipelined_cuts_survive_kills_of_drivers_at_each_step_of_their_writer(
             monkeypatch.setenv(variable, value)
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
         settings = {PIPELINED: "true", f"{_KEYS}mode": mode}
-        settings |= {f"{_KEYS}s3.endpoint": proxy.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+        settings |= settings_at(proxy.endpoint)
         monkeypatch.setenv(SETTINGS, json.dumps(settings))
         monkeypatch.setenv(CHECKPOINTS, f"s3://{server.BUCKET}/killed")
         proxy.delay_s = REQUEST_S

@@ -31,7 +31,7 @@ from tests.support.in_flight_queries import (
 )
 from tests.support.kills import environment
 from tests.support.patience import PATIENCE_S, wait_until
-from tests.support.s3_servers import s3proxy
+from tests.support.s3_servers import s3proxy, settings_at
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -83,7 +83,7 @@ def test_a_driver_with_sigterm_writes_the_cut_of_its_published_epoch(
         for variable, value in server.environment.items():
             monkeypatch.setenv(variable, value)
         settings = {PIPELINED: "true", f"{_KEYS}mode": "aligned"}
-        settings |= {f"{_KEYS}s3.endpoint": proxy.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+        settings |= settings_at(proxy.endpoint)
         monkeypatch.setenv(SETTINGS, json.dumps(settings))
         monkeypatch.setenv(CHECKPOINTS, f"s3://{server.BUCKET}/terminated")
         proxy.gate = held

@@ -24,6 +24,7 @@ from tests.peers.idioms import IDIOMS, IdiomSink
 from tests.support.faults import Faults, FaultySink
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
+from tests.support.s3_servers import settings_at
 from tests.support.sessions import (
     CLEANCUT,
     SPARK_CHECKPOINT_FILES,
@@ -135,7 +136,7 @@ class _Query:
 def settings() -> dict[str, str]:
     """Returns the settings of the session, with the endpoint of a bucket if there is one."""
     endpoint = os.environ.get("CLEANCUT_TEST_ENDPOINT")
-    bucket = {f"{_KEYS}s3.endpoint": endpoint, f"{_KEYS}s3.region": "us-east-1"} if endpoint else {}
+    bucket = settings_at(endpoint) if endpoint else {}
     return _SETTINGS | bucket
 
 

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import Channel, Checkpoint, Dataflow
 from cleancut.sinks import EpochFiles, EpochSink, FanOut, PublishedEpoch, fan_out
 from tests.support.kills import die_with_the_test
+from tests.support.s3_servers import settings_at
 from tests.support.sessions import builder, take_out_defaults
 
 SCHEMA = "id BIGINT, v BIGINT, hops BIGINT, way STRING"
@@ -59,7 +60,7 @@ class Place:
         # So that members continue from old epochs.
         settings |= {"spark.sql.streaming.minBatchesToRetain": "1000"}
         if self.endpoint:
-            settings |= {f"{_KEYS}s3.endpoint": self.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+            settings |= settings_at(self.endpoint)
         return settings
 
     @property

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.functions import pandas_udf
 
+from tests.support.s3_servers import settings_at
 from tests.support.sessions import builder
 from tests.support.slow_epochs import run_until_stopped
 
@@ -85,7 +86,7 @@ def main(work: Path, checkpoint: str, endpoint: str) -> None:
         "spark.log.level": "WARN",
     }
     if endpoint:
-        settings |= {f"{keys}s3.endpoint": endpoint, f"{keys}s3.region": "us-east-1"}
+        settings |= settings_at(endpoint)
     build = builder("local[2]")
     for key, value in settings.items():
         build = build.config(key, value)

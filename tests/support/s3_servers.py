@@ -26,6 +26,12 @@ VERSITYGW = os.environ.get("CLEANCUT_VERSITYGW")
 HAS_CEPH = "CLEANCUT_CEPH" in os.environ
 
 
+def settings_at(endpoint: str) -> dict[str, str]:
+    """Returns the settings of a session whose buckets are at an endpoint."""
+    keys = "spark.sql.streaming.stateStore.cleancut.s3."
+    return {f"{keys}endpoint": endpoint, f"{keys}region": "us-east-1"}
+
+
 class S3Server:
     """A server with one bucket.
 
