@@ -22,7 +22,7 @@ class CutSimulationSuite extends AnyFunSuite {
   test("no epoch is lost, duplicated or committed by two runs despite all faults") {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val tally = new Tally
-    val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
+    val threads = Executors.newFixedThreadPool(Concurrent)
     try
       seeds
         .map(seed => threads.submit[Unit](() => tally += reported(new Simulation(seed).run())))
@@ -70,6 +70,9 @@ class CutSimulationSuite extends AnyFunSuite {
 
 object CutSimulationSuite {
   private val Enough = 200
+
+  /** More runs than cores, because no thread of a run is ready while its next one wakes up. */
+  private val Concurrent = 4 * Runtime.getRuntime.availableProcessors
   private val MaxRunsPerDefect = sys.env.get("CLEANCUT_DEFECT_RUNS").fold(600)(_.toInt)
   private val MaxNamed = 5
   private val MaxReplayed = 2

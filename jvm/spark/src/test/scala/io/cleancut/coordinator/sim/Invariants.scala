@@ -184,11 +184,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         val parsed = Cut.parse(cut, body)
         // A delayed write: its epoch was skipped, or its cut expired, before the write took effect.
         if (mayLack(parsed.epoch)) appearedLate(parsed)
-        // A delayed cut beyond retention may appear again. The next garbage collection deletes it.
-        else {
-          val complete = whole(parsed)
-          if (complete.epoch >= oldestKept) appeared(complete)
-        }
+        // A delayed cut beyond retention may appear again, without its segments. The next garbage
+        // collection deletes it.
+        else if (parsed.epoch >= oldestKept) appeared(whole(parsed))
       case _ => ()
     }
   }
