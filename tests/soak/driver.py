@@ -10,12 +10,14 @@ import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pyspark import java_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
@@ -26,6 +28,7 @@ from cleancut.sinks import sealed
 from cleancut.testing import slow
 from cleancut.types import Coordinator
 from tests.support.kills import die_with_the_test
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import builder, take_out_defaults
 
 CHECKPOINT = "s3://bucket/soak"
@@ -141,6 +144,37 @@ def start(spark: SparkSession, receive: Callable[[DataFrame, int], None]) -> Str
     )
 
 
+class _Runnable:
+    """A Python object that the JVM has a proxy of."""
+
+    class Java:
+        """Its interface, as Py4J requires it."""
+
+        implements = ["java.lang.Runnable"]  # noqa: RUF012 - Py4J requires a list
+
+
+def _open_connection_of_finalizer(spark: SparkSession) -> None:
+    """Waits for the connection by which the JVM reports proxies that it has collected.
+
+    Py4J opens it once, for the finalizer of the first collected proxy, which can be hours after
+    the start.
+
+    Raises:
+        RuntimeError: it is not open in time.
+    """
+    context: Any = spark.sparkContext
+    untyped: Any = java_gateway
+    untyped.ensure_callback_server_started(context._gateway)
+    before = threading.active_count()
+    context._jvm.java.util.Objects.isNull(_Runnable())
+    until = time.monotonic() + PATIENCE_S
+    while threading.active_count() == before:
+        if time.monotonic() > until:
+            raise RuntimeError("the finalizer of the JVM has opened no connection")
+        context._jvm.java.lang.System.gc()
+        time.sleep(0.1)
+
+
 def _rss_mb(pid: int) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
@@ -167,6 +201,7 @@ def session(endpoint: str) -> Iterator[SparkSession]:
         "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
     }.items():
         spark.conf.set(key, value)
+    _open_connection_of_finalizer(spark)
     yield spark
     spark.stop()
 
