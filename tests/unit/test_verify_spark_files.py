@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from cleancut import Checkpoint, CleancutError
-from cleancut._checkpoint.verify.spark_entries import missing_of_operators
+from cleancut._checkpoint.verify.spark_entries import missing_of_operators, missing_of_sources
 from cleancut._cli.main import main
 from cleancut._storage.object_metadata import crc32c, place_of
 from cleancut._storage.side_files import side_file_of
@@ -170,6 +170,47 @@ def test_a_compacted_log_of_a_source_needs_no_older_entries(four_cuts: CutFiles)
     assert problems_of(four_cuts.location) == []
     (log / "2.compact").write_text('v1\n{"batchId":0}\n{"batchId":3}', encoding="utf-8")
     assert problems_of(four_cuts.location) == [("sources/0/2.compact", CORRUPTED)]
+
+
+OF_ONE = b'v1\n{}\n{"logOffset":2}\n{"logOffset":2}'
+OF_TWO = b'v1\n{}\n{"logOffset":2}\n{"logOffset":2}\n{"logOffset":1}'
+OF_MAP = b'v2\n{}\n1:{"logOffset":2}'
+
+
+@pytest.mark.parametrize(
+    ("offsets", "logs"),
+    [(OF_ONE, "012"), (OF_MAP, "012"), (OF_TWO, "012 01"), (OF_ONE, "2.compact")],
+)
+def test_a_source_that_is_read_twice_has_one_log(offsets: bytes, logs: str) -> None:
+    assert missing_of_sources(entries_in(logs), offsets, epoch=3) == []
+
+
+@pytest.mark.parametrize(
+    ("offsets", "logs", "missing"),
+    [
+        (OF_ONE, "01", ["sources/0/2", "sources/1/0", "sources/1/1", "sources/1/2"]),
+        (OF_ONE, "02", ["sources/0/1", "sources/1/0", "sources/1/1", "sources/1/2"]),
+        # Each source has a log, so that none is shared.
+        (OF_ONE, "012 01", ["sources/1/2"]),
+        (OF_TWO, "012 1", ["sources/1/0", "sources/1/2", "sources/2/0", "sources/2/1"]),
+        # Two sources with different offsets cannot have one log.
+        (OF_TWO, "012", [*(f"sources/1/{n}" for n in range(3)), "sources/2/0", "sources/2/1"]),
+    ],
+)
+def test_missing_entries_are_named_if_a_source_is_read_twice(
+    offsets: bytes, logs: str, missing: list[str]
+) -> None:
+    problems = missing_of_sources(entries_in(logs), offsets, epoch=3)
+    assert [name for name, _ in problems] == missing
+
+
+def entries_in(logs: str) -> list[str]:
+    """The names of entries, given as their numbers for each log."""
+    return [
+        f"sources/{log}/{entry}"
+        for log, entries in enumerate(logs.split())
+        for entry in ([entries] if "." in entries else entries)
+    ]
 
 
 def test_files_of_another_state_store_are_ignored(four_cuts: CutFiles) -> None:

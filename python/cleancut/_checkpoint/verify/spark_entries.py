@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from cleancut._format.spark.log_entries import is_join_of_format_1, offsets_of
@@ -85,23 +85,53 @@ def numbers(names: Iterable[str], directory: str) -> set[int]:
 
 
 def missing_of_sources(names: Iterable[str], offsets: bytes, epoch: int) -> Missing:
-    """The missing entries of file sources that an epoch's offsets require."""
+    """The missing entries of file sources that an epoch's offsets require.
+
+    Spark numbers offsets by the places in the plan where a source is read, but logs by the sources.
+    If the plan reads a source twice, as a self-join does, the log of an offset is not known, and
+    each offset requires that there is some log with its entries, and as many logs as offsets.
+    """
     there = set(names)
-    missing: Missing = []
+    last = dict(_last_entries(offsets))
+    logs = {name.split("/")[1] for name in there if name.startswith("sources/")}
+    if not _offsets(offsets).keys() <= logs and _are_in_other_logs(there, logs, last):
+        return []
+    return [
+        (name, f"the offsets of epoch {epoch} build on it")
+        for source, entry in last.items()
+        for name in _missing_until(there, source, entry)
+    ]
+
+
+def _are_in_other_logs(there: set[str], logs: set[str], last: Mapping[str, int]) -> bool:
+    """Whether logs, whatever their names, have the last entries of sources, and none has a gap."""
+    highest = {}
+    for log in logs:
+        entries = {
+            name.removesuffix(_COMPACT) for name in there if name.startswith(f"sources/{log}/")
+        }
+        highest[log] = max(numbers(entries, f"sources/{log}"), default=-1)
+    has_gap = any(_missing_until(there, log, entry) for log, entry in highest.items())
+    is_reached = max(last.values(), default=-1) <= max(highest.values(), default=-1)
+    return is_reached and not has_gap and len(logs) >= len(set(last.values()))
+
+
+def _last_entries(offsets: bytes) -> Iterator[tuple[str, int]]:
+    """Yields the last entry that an epoch includes, for each file source."""
     for source, offset in _offsets(offsets).items():
         position = _json(offset) if offset is not None else None
         last = position.get("logOffset") if isinstance(position, dict) else None
-        if not isinstance(last, int):
-            continue
-        log = f"sources/{source}"
-        compacted = max((n for n in range(last + 1) if f"{log}/{n}{_COMPACT}" in there), default=-1)
-        existing = (number for number in numbers(there, log) if compacted < number <= last)
-        first = 0 if compacted < 0 else compacted + 1
-        missing += [
-            (f"{log}/{number}", f"the offsets of epoch {epoch} build on it")
-            for number in sorted(set(range(first, last + 1)) - set(existing))
-        ]
-    return missing
+        if isinstance(last, int):
+            yield source, last
+
+
+def _missing_until(there: set[str], source: str, last: int) -> list[str]:
+    """The missing entries in the log of a source, from its last compacted one."""
+    log = f"sources/{source}"
+    compacted = max((n for n in range(last + 1) if f"{log}/{n}{_COMPACT}" in there), default=-1)
+    existing = (number for number in numbers(there, log) if compacted < number <= last)
+    first = 0 if compacted < 0 else compacted + 1
+    return [f"{log}/{number}" for number in sorted(set(range(first, last + 1)) - set(existing))]
 
 
 def missing_of_operators(

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
   EpochLogs,
   NewCheckpoint,
   OfflinePlace,
+  SourceLogs,
   StoredQuery
 }
 import org.apache.spark.util.ThreadUtils
@@ -31,7 +32,11 @@ final private[operations] class ReplayedInput(place: OfflinePlace, query: Stored
 
   /** The files that do not exist any more; None if all of them do. */
   private def missing: Option[MissingInput] = {
-    val files = sources.flatMap { case (source, last) => filesAfter(source, last) }.distinct
+    val files = (for {
+      log <- logs.names
+      last <- logs.last(log).toSeq
+      file <- filesAfter(log, last)
+    } yield file).distinct
     val byDirectory = files.map(file => SparkPath.fromUrlString(file).toPath).groupBy(_.getParent)
     val missing = ThreadUtils
       .parmap(byDirectory.toSeq, "cleancut-input", Threads) { case (directory, paths) =>
@@ -45,20 +50,11 @@ final private[operations] class ReplayedInput(place: OfflinePlace, query: Stored
 
   private val offsets: Map[String, Option[Offset]] = EpochLogs.bySource(query.offsets).toMap
 
-  /** Each source that has a log, with the last entry of the log that the epoch includes. */
-  private def sources: Seq[(String, Long)] =
-    NewCheckpoint.namesIn(place, NewCheckpoint.Sources).flatMap { source =>
-      val last = offsets.get(source).flatten match {
-        // The source had no offset yet.
-        case None         => Some(-1L)
-        case Some(offset) => NewCheckpoint.logEntryOf(offset)
-      }
-      last.map(source -> _)
-    }
+  private val logs = new SourceLogs(place, query.offsets)
 
-  private def filesAfter(source: String, last: Long): Seq[String] = {
-    val log = s"${NewCheckpoint.Sources}/$source"
-    val entries = NewCheckpoint.namesIn(place, log).flatMap { name =>
+  private def filesAfter(name: String, last: Long): Seq[String] = {
+    val log = s"${NewCheckpoint.Sources}/$name"
+    val entries = logs.entriesOf(name).flatMap { name =>
       NewCheckpoint.entryNumber(name).filter(_ > last).map(_ -> name)
     }
     // A compacted entry has the files of all entries before it.

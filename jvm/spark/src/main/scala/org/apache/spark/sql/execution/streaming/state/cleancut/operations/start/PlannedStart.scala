@@ -34,12 +34,21 @@ final private[operations] class PlannedStart(query: DataFrame, mode: String) {
 
   def isStreaming: Boolean = query.isStreaming
 
-  private val names: Seq[Option[String]] =
-    analyzed.collect { case PlannedStart.Source(source) => source }.distinct.map(SourceNames.of)
+  private val relations: Seq[LogicalPlan] = analyzed.collect { case PlannedStart.Source(one) =>
+    one
+  }
 
-  /** The names of its sources, or their indexes. Spark records an offset for each. */
+  private val names: Seq[Option[String]] = relations.map(SourceNames.of)
+
+  /**
+   * The names of its sources, or the indexes of the places where it reads a source. Spark records
+   * an offset for each.
+   */
   def sources: Seq[String] =
-    names.zipWithIndex.map { case (name, number) => name.getOrElse(number.toString) }
+    names.zipWithIndex.map { case (name, number) => name.getOrElse(number.toString) }.distinct
+
+  /** The number of its sources; a self-join can read one source in two places. */
+  def sourceCount: Int = relations.distinct.size
 
   /** Whether Spark identifies its sources by their names. */
   def namesSources: Boolean = names.exists(_.isDefined)

@@ -12,7 +12,10 @@ private[operations] object SourceChanges {
     if (areNamed != query.namesSources && before.nonEmpty && now.nonEmpty) {
       Seq(identificationChange(areNamed))
     } else if (areNamed) nameChanges(before, now)
-    else countChange(before.size, now.size).toSeq
+    else {
+      val count = if (EpochLogs.areOfPlaces(stored)) now.size else query.sourceCount
+      countChange(before.size, count).toSeq
+    }
   }
 
   /** Spark finds named sources anywhere in the query. */

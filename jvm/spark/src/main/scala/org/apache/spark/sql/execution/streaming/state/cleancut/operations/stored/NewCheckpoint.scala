@@ -82,16 +82,18 @@ private[operations] object NewCheckpoint {
    * Copies the logs of sources. Entries of a file source after the epoch are left out if possible,
    * so that the source discovers these files again, a few at a time.
    */
-  def copySources(place: OfflinePlace, from: OfflinePlace, offsets: EpochLogs.Offsets): Unit =
-    for (source <- namesIn(from, Sources)) {
-      val log = s"$Sources/$source"
-      val names = namesIn(from, log)
-      val last = EpochLogs.bySource(offsets).toMap.get(source).flatten.flatMap(logEntryOf)
+  def copySources(place: OfflinePlace, from: OfflinePlace, offsets: EpochLogs.Offsets): Unit = {
+    val logs = new SourceLogs(from, offsets)
+    for (log <- logs.names) {
+      val names = logs.entriesOf(log)
+      // The log of a source without an offset may have where the source begins.
+      val last = logs.last(log).filter(_ >= 0 && logs.haveNamesOfSources)
       val (later, earlier) = names.partition(name => last.exists(isAfter(name, _)))
       // A compacted entry includes the entries before it.
       val copied = if (later.exists(_.endsWith(Compacted))) names else earlier
-      copied.foreach(name => copy(place, from, s"$log/$name"))
+      copied.foreach(name => copy(place, from, s"$Sources/$log/$name"))
     }
+  }
 
   private def isAfter(name: String, last: Long): Boolean = entryNumber(name).exists(_ > last)
 

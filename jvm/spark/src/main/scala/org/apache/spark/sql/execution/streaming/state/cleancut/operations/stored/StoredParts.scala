@@ -24,10 +24,9 @@ private[operations] object StoredParts {
       refused(s"$what is missing; the checkpoint is not complete, so copy it again")
     if (!place.files.exists(new Path(place.location, NewCheckpoint.Metadata)))
       missing(s"its file ${NewCheckpoint.Metadata} with the ID of the query")
-    for {
-      (source, Some(offset)) <- EpochLogs.bySource(epoch.offsets)
-      last <- NewCheckpoint.logEntryOf(offset) if !hasEntry(place, source, last)
-    } missing(s"entry $last of sources/$source")
+    new SourceLogs(place, epoch.offsets).missing.foreach { case (source, entry) =>
+      missing(s"entry $entry of sources/$source")
+    }
     val ids = operators.map(_.id).toSet
     val withState = epoch.commit.stateUniqueIds.fold(Set.empty[Long])(_.keySet.toSet) ++
       operatorsInCut(place, epoch) ++ ids.flatMap(0L to _)
@@ -35,14 +34,6 @@ private[operations] object StoredParts {
       missing(s"the metadata of operator $operator below state/$operator")
     }
   }
-
-  /** A compacted entry includes all entries before it. */
-  private def hasEntry(place: OfflinePlace, source: String, entry: Long): Boolean =
-    NewCheckpoint.namesIn(place, s"${NewCheckpoint.Sources}/$source").exists { name =>
-      NewCheckpoint.entryNumber(name).exists { number =>
-        number == entry || (number > entry && name.endsWith(NewCheckpoint.Compacted))
-      }
-    }
 
   /** IDs of the operators with state in the cut of the epoch; empty without cuts. */
   private def operatorsInCut(place: OfflinePlace, epoch: StoredEpoch): Set[Long] = {

@@ -44,6 +44,9 @@ private[cleancut] object EpochLogs {
   def bySource(offsets: Offsets): Seq[(String, Option[Offset])] =
     offsets.offsets.zipWithIndex.map { case (offset, number) => number.toString -> offset }
 
+  /** Whether there is an offset for each place in the plan where a source is read. */
+  def areOfPlaces(@unused offsets: Offsets): Boolean = true
+
   /** Whether Spark identifies sources by their names. */
   def areNamed(@unused offsets: Offsets): Boolean = false
 

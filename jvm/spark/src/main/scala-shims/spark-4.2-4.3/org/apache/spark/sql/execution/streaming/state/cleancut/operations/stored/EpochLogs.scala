@@ -36,6 +36,9 @@ private[cleancut] object EpochLogs {
     case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
   }
 
+  /** Whether there is an offset for each place in the plan where a source is read. */
+  def areOfPlaces(offsets: Offsets): Boolean = offsets.isInstanceOf[OffsetSeq]
+
   /** Whether Spark identifies sources by their names. */
   def areNamed(offsets: Offsets): Boolean = offsets match {
     case map: OffsetMap => !map.offsetsMap.keys.forall(_.toIntOption.isDefined)
