@@ -195,8 +195,10 @@ private[operations] object OfflineEpoch {
   private def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
     val OfflineTarget(place, _, epoch, isNew) = target
     val conf = new SerializableConfiguration(query.access.in(place.hadoopConf))
-    def pathOf(schema: String) =
-      if (isNew) NewCheckpoint.pathIn(place, query.location, schema) else schema
+    def pathOf(schema: String) = {
+      val path = NewCheckpoint.schemaBelow(query.location, schema, conf.value)
+      if (isNew) NewCheckpoint.pathIn(place, query.location, path) else path
+    }
     def write(metadata: OperatorStateMetadata): Unit = OperatorStateMetadataWriter
       .createWriter(
         new Path(place.stateRoot, metadata.operatorInfo.operatorId.toString),

@@ -2,9 +2,11 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.store
 
 import scala.util.Using
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.read.streaming.Offset
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.execution.streaming.state._
 
@@ -19,6 +21,7 @@ private[operations] object NewCheckpoint {
   val Compacted = ".compact"
   private val Parts =
     Set(Metadata, Sources, "offsets", "commits", "state", StoreLayout.RootName)
+  private val SchemaFile = ".*/(state/\\d+/_stateSchema/.*)".r
   private val LogOffset = "\"logOffset\"\\s*:\\s*(\\d+)".r.unanchored
 
   /**
@@ -148,10 +151,20 @@ private[operations] object NewCheckpoint {
   def pathIn(place: OfflinePlace, home: String, path: String): String =
     s"${place.location}/${relative(home, path)}"
 
-  /** The path of a checkpoint file in the scheme of its location: `s3:` and not `s3a:`. */
-  def pathBelow(location: String, path: String): String = {
+  /**
+   * The path of a state schema in the scheme of its location: `s3:` and not `s3a:`. Descriptions of
+   * operators have absolute paths, so they name the former location if the files were moved.
+   */
+  def schemaBelow(location: String, path: String, hadoopConf: Configuration): String = {
     val home = s"${plain(location)}/"
-    if (plain(path).startsWith(home)) s"$location/${plain(path).stripPrefix(home)}" else path
+    def at(name: String) = new Path(location, name)
+    plain(path) match {
+      case below if below.startsWith(home) => s"$location/${below.stripPrefix(home)}"
+      case SchemaFile(name)
+          if CheckpointFileManager.create(at(name), hadoopConf).exists(at(name)) =>
+        s"$location/$name"
+      case _ => path
+    }
   }
 
   /** Spark may write the same location with a different number of slashes. */

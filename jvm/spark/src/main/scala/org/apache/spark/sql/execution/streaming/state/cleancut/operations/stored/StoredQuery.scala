@@ -414,7 +414,7 @@ private[operations] object StoredQuery {
       val stores = storesOf(metadata).map { store =>
         val files = store match {
           case v2: StateStoreMetadataV2 =>
-            v2.stateSchemaFilePaths.map(NewCheckpoint.pathBelow(location, _))
+            v2.stateSchemaFilePaths.map(NewCheckpoint.schemaBelow(location, _, hadoopConf))
           case _ => Nil
         }
         val schemas = schemasOf(stateRoot(location), info.operatorId, store, files, hadoopConf)
