@@ -142,6 +142,7 @@ model: $(TLC)  ## the protocol, checked in all its states, and without each of i
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
 chaos: export CLEANCUT_QUERIES ?= 2000
 chaos: export CLEANCUT_UNALIGNED_QUERIES ?= 1000
+chaos: export CLEANCUT_MOVES ?= 93
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_INPUTS ?= $(CURDIR)/target/inputs

@@ -4,6 +4,7 @@ from tests.input_coverage.log import InputLog
 from tests.support import (
     flow_kills,
     in_flight_queries,
+    operation_kills,
     python_inputs,
     random_damages,
     sink_campaign,
@@ -32,6 +33,8 @@ def generate(log: InputLog) -> None:
         for trial in range(_DAMAGES):
             covered = random_damages.RandomDamage(damages, 0, trial).covered()
             log.add(damages.space, trial, covered)
+    for number in range(operation_kills.CYCLE):
+        log.add(operation_kills.SPACE, number, operation_kills.covered_by(0, number))
     for place in flow_kills.PLACES:
         kills = flow_kills.order_of_kills(0, _FLOW_KILLS)
         for number, inputs in enumerate(flow_kills.covered_by(place, kills)):

@@ -14,7 +14,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -300,11 +300,27 @@ class Ended:
     modes: Sequence[str]
 
     @classmethod
-    def of(cls, name: str, spark: SparkSession, source: SkewedInput, root: Path) -> "Ended":
-        """Reads the result from the files below `root`."""
+    def of(
+        cls,
+        name: str,
+        spark: SparkSession,
+        source: SkewedInput,
+        root: Path,
+        discarded: Collection[int] = (),
+    ) -> "Ended":
+        """Reads the result from the files below `root`.
+
+        Args:
+            name: the name of the query.
+            spark: a session for the batch.
+            source: the input of the query.
+            root: the directory of its files.
+            discarded: epochs that a rollback has discarded.
+        """
         sink = OrderedEpochs(root / "results")
         checkpoint = Checkpoint(checkpoint_of(root))
-        rows, cuts = sink.read(), checkpoint.cuts()
+        rows = sink.read()
+        cuts = [cut for cut in checkpoint.cuts() if cut.epoch not in discarded]
         if name in IN_PYTHON:
             last = {cut.epoch: checkpoint.cut(cut.epoch).offsets["0"] for cut in cuts}
             rows = in_file_order(rows, epochs_of_files(last))

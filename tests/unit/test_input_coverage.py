@@ -12,7 +12,7 @@ from tests.input_coverage.coverage import Coverage, read_lines, read_results, st
 from tests.input_coverage.covering import CoveringSelections, covering_rows
 from tests.input_coverage.log import InputLog
 from tests.input_coverage.space import Dimension, Impossible, InputSpace
-from tests.support import python_inputs
+from tests.support import operation_kills, python_inputs
 from tests.support.flow_kills import PROCESSES, order_of_kills
 from tests.support.python_queries import PythonQuery
 from tests.support.random_damages import FILES, OBJECTS, RandomDamage, RandomDamages
@@ -188,6 +188,13 @@ def test_trials_of_chaos_corrupt_files_in_each_possible_way(
     trials = range(damages.selections.size)
     covered = [RandomDamage(damages, seed, trial).covered() for trial in trials]
     assert Coverage.of(damages.space, covered).uncovered == []
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4711])
+def test_killed_operations_of_chaos_have_each_pair(seed: int) -> None:
+    numbers = range(operation_kills.CYCLE)
+    covered = [operation_kills.covered_by(seed, number) for number in numbers]
+    assert Coverage.of(operation_kills.SPACE, covered).uncovered == []
 
 
 def test_a_random_corruption_has_its_selected_values(tmp_path: Path) -> None:

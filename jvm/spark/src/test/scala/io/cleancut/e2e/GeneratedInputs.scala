@@ -15,6 +15,10 @@ object GeneratedInputs {
     (1L to queries).foreach { seed =>
       log.add(RandomQueryInputs.Space, seed, new RandomQuery(seed).covered)
     }
+    for (operations <- OperationInputs.Operations.values; seed <- 1L to OperationInputs.Enough) {
+      val inputs = OperationInputs.covered(operations, new RandomQuery(seed))
+      log.addPart(OperationInputs.Space, s"$operations $seed", inputs)
+    }
     (1L to withCuts).foreach { seed =>
       log.add(UnalignedInputs.Space, seed, new UnalignedFate(seed).covered)
     }

@@ -36,6 +36,14 @@ class InputCoverageSuite extends AnyFunSuite {
     assert(runs("CLEANCUT_UNALIGNED_QUERIES") >= UnalignedInputs.enough)
   }
 
+  test("operations on the queries of a cycle have each possible pair of values") {
+    val inputs = for {
+      operations <- OperationInputs.Operations.values
+      seed <- 0L until RandomQueryInputs.selections.size.toLong
+    } yield OperationInputs.covered(operations, new RandomQuery(seed))
+    checkPairs(OperationInputs.Space, inputs)
+  }
+
   test("consecutive seeds have different operators, and a query has some runs") {
     val operators = UnalignedQuery.operators.size
     val fates = (0L until 2L * operators).map(new UnalignedFate(_))

@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpa
 
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
+import io.cleancut.testkit.inputs.InputLog
 import io.cleancut.testkit.{LoadedStores, LongTest, SessionPool}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 
@@ -27,6 +28,7 @@ import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
  * must return the rows and the state that they return without operations.
  */
 class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
+  import OperationInputs.{Converted, Referring, Rescaled, RolledBack}
   import RandomOperationsSuite._
 
   private val sessions = new SessionPool(spark)
@@ -35,28 +37,34 @@ class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
     "queries that are converted to Cleancut and back return the same rows and state",
     LongTest
   ) {
-    checkAll(outcome)
+    checkAll(Converted, outcome)
   }
 
   test("queries that are rescaled return the same rows and state", LongTest) {
-    checkAll(rescaled)
+    checkAll(Rescaled, rescaled)
   }
 
   test("queries that are rolled back and forth return the same rows and state") {
-    checkAll(rollBack)
+    checkAll(RolledBack, rollBack)
   }
 
   test("queries whose bases refer to earlier frames return the same rows and state", LongTest) {
-    checkAll(referring, seedsOfReferring)
+    checkAll(Referring, referring, seedsOfReferring)
   }
 
   /** Checks that each randomized query has the expected result, and that operations moved rows. */
   private def checkAll(
-      outcomeOf: RandomQuery => Either[String, Long],
+      operations: String,
+      outcomeOf: (RandomQuery, FirstStore) => Either[String, Long],
       seeds: Seq[Long] = seeds
   ) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
-    val outcomes = seeds.map(seed => seed -> outcomeOf(new RandomQuery(seed)))
+    val outcomes = seeds.map { seed =>
+      val query = new RandomQuery(seed)
+      val inputs = OperationInputs.covered(operations, query)
+      InputLog.default.addPart(OperationInputs.Space, s"$operations $seed", inputs)
+      seed -> outcomeOf(query, OperationInputs.storeOf(operations, query))
+    }
     val wrong = outcomes.collect { case (seed, Left(difference)) =>
       s"CLEANCUT_SEED=$seed $difference"
     }
@@ -67,42 +75,43 @@ class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
   }
 
   /** Rescales the query before each step. */
-  private def rescaled(query: RandomQuery): Either[String, Long] = runOperations(query) { random =>
-    var now = query.settings("spark.sql.shuffle.partitions").toInt
-    (1 until query.steps.size).map { step =>
-      // Any number but the current one.
-      now = 1 + (now + random.nextInt(8)) % 9
-      val partitions = now
-      step -> ((_: Path) => Seq(OfflineOperation.rescale(partitions)))
-    }
-  }
-
-  /** Rolls back to an earlier epoch before each step, and back to the last one. */
-  private def rollBack(query: RandomQuery): Either[String, Long] = runOperations(query) { random =>
-    (1 until query.steps.size).map { step =>
-      val draw = random.nextInt(100)
-      step -> { (root: Path) =>
-        val epochs = epochsOf(root)
-        if (epochs.isEmpty) Nil
-        else
-          Seq(
-            OfflineOperation.rollback(OfflineSource.Epoch(epochs(draw % epochs.length))),
-            OfflineOperation.rollback(OfflineSource.BeforeRollback)
-          )
+  private def rescaled(query: RandomQuery, store: FirstStore): Either[String, Long] =
+    runOperations(query, store) { random =>
+      var now = query.settings("spark.sql.shuffle.partitions").toInt
+      (1 until query.steps.size).map { step =>
+        // Any number but the current one.
+        now = 1 + (now + random.nextInt(8)) % 9
+        val partitions = now
+        step -> ((_: Path) => Seq(OfflineOperation.rescale(partitions)))
       }
     }
-  }
+
+  /** Rolls back to an earlier epoch before each step, and back to the last one. */
+  private def rollBack(query: RandomQuery, store: FirstStore): Either[String, Long] =
+    runOperations(query, store) { random =>
+      (1 until query.steps.size).map { step =>
+        val draw = random.nextInt(100)
+        step -> { (root: Path) =>
+          val epochs = epochsOf(root)
+          if (epochs.isEmpty) Nil
+          else
+            Seq(
+              OfflineOperation.rollback(OfflineSource.Epoch(epochs(draw % epochs.length))),
+              OfflineOperation.rollback(OfflineSource.BeforeRollback)
+            )
+        }
+      }
+    }
 
   /**
    * Rescales before each step, more often to multiples and divisors of the partitions than to other
    * numbers, and rolls back and forth. Counts the operations that copy no row, which are all except
    * some rescales to other numbers.
    */
-  private def referring(query: RandomQuery): Either[String, Long] = {
-    val random = new Random(query.seed)
+  private def referring(query: RandomQuery, store: FirstStore): Either[String, Long] =
     runOperations(
       query,
-      Some(random),
+      store,
       countOf = { plan =>
         val (before, after) = (plan.partitionsBefore, plan.partitions)
         val isOther = before % after != 0 && after % before != 0
@@ -135,29 +144,22 @@ class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
         }
       }
     }
-  }
 
   private def epochsOf(root: Path): Array[Long] =
     root.resolve("commits").toFile.list.flatMap(_.toLongOption).sorted.dropRight(1)
 
-  /**
-   * Runs the query on either provider, with or without cuts, and with operations before some steps.
-   */
+  /** Runs the query without operations, and with operations before some steps. */
   private def runOperations(
       query: RandomQuery,
-      withCuts: Option[Random] = None,
+      store: FirstStore,
       countOf: OfflinePlan => Long = rowsOf
   )(draw: Random => Seq[(Int, Path => Seq[OfflineOperation])]): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
-    val random = withCuts.getOrElse(new Random(query.seed))
-    val oneProvider = RandomQuery.oneOf(random, Cleancut, Cleancut, RocksDbComparison.RocksDb)
-    val drawn = if (TestedSpark.OperationsWriteForSpark) oneProvider else Cleancut
-    val provider = if (withCuts.isDefined) Cleancut else drawn
-    val isWithCuts = withCuts.isDefined || (provider == Cleancut && random.nextBoolean())
-    val confs = if (isWithCuts) WithCuts else Map.empty
+    val random = new Random(query.seed)
+    val confs = if (store.hasCuts) WithCuts else Map.empty
     var moved = 0L
     def run(name: String, moves: Seq[(Int, Path => Seq[OfflineOperation])]): RunResult =
-      sessions.use(ProviderRun.settings(provider, query) ++ confs) { session =>
+      sessions.use(ProviderRun.settings(store.provider, query) ++ confs) { session =>
         val root = home.resolve(name)
         val operations = moves.map { case (step, operationsAt) =>
           step -> (() => {
@@ -174,9 +176,9 @@ class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
     try {
       val (stayed, operated) = (run("stayed", Nil), run("operated", draw(random)))
       difference(operated.undivided, stayed.undivided)
-        .map(d => s"$query, $provider $confs: $d")
+        .map(d => s"$query, ${store.name}: $d")
         .toLeft(moved)
-    } catch { case NonFatal(e) => Left(describe(query, s"$provider $confs", e)) }
+    } catch { case NonFatal(e) => Left(describe(query, store.name, e)) }
     finally {
       LoadedStores.stop()
       val _ = FileUtils.deleteQuietly(home.toFile)
@@ -195,20 +197,19 @@ class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
       case e: CleancutException if Expired.exists(e.getMessage.contains(_)) => true
     }
 
-  private def describe(query: RandomQuery, provider: String, e: Throwable): String = {
+  private def describe(query: RandomQuery, store: String, e: Throwable): String = {
     val trace = e +: Iterator.iterate(e.getCause)(_.getCause).takeWhile(_ != null).toSeq
     val frames = trace.last.getStackTrace.take(12).mkString("\n")
-    s"$query, $provider:\n${trace.map(_.toString.take(600)).mkString("\nBY ")}\n$frames"
+    s"$query, $store:\n${trace.map(_.toString.take(600)).mkString("\nBY ")}\n$frames"
   }
 
-  private def outcome(query: RandomQuery): Either[String, Long] = {
+  private def outcome(query: RandomQuery, store: FirstStore): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = new Random(query.seed)
-    val first = if (onHdfs(query) && random.nextBoolean()) Hdfs else RocksDbComparison.RocksDb
-    val confs = settings(first, random)
+    val confs = settings(store, random)
     var moved = 0L
     def run(name: String, moves: Seq[(Int, String)]): RunResult =
-      sessions.use(ProviderRun.settings(first, query) ++ confs) { session =>
+      sessions.use(ProviderRun.settings(store.provider, query) ++ confs) { session =>
         val root = home.resolve(name)
         val operations = moves.map { case (step, provider) =>
           step -> (() => moved += move(session.asInstanceOf[classic.SparkSession], root, provider))
@@ -224,8 +225,8 @@ class RandomOperationsSuite extends AnyFunSuite with RocksDbComparison {
       val moves = (there -> Cleancut) +: back.toSeq.map(_ -> RocksDbComparison.RocksDb)
       val stayed = run("stayed", Nil)
       val converted = run("moved", moves)
-      difference(converted, stayed).map(d => s"$query, $first, $moves: $d").toLeft(moved)
-    } catch { case NonFatal(e) => Left(describe(query, first, e)) }
+      difference(converted, stayed).map(d => s"$query, ${store.name}, $moves: $d").toLeft(moved)
+    } catch { case NonFatal(e) => Left(describe(query, store.name, e)) }
     finally {
       LoadedStores.stop()
       val _ = FileUtils.deleteQuietly(home.toFile)
@@ -248,7 +249,6 @@ private object RandomOperationsSuite {
 
   def rowsOf(done: OfflinePlan): Long = done.operators.flatMap(_.rows).sum
 
-  val Hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
   val Cleancut = classOf[CleancutStateStoreProvider].getName
 
   /** `make test` runs one of this many operators. */
@@ -264,17 +264,9 @@ private object RandomOperationsSuite {
   val seedsOfReferring: Seq[Long] =
     if (sys.env.contains("CLEANCUT_MOVES")) seeds else seeds.takeRight(2)
 
-  /**
-   * Whether the HDFS-backed provider supports the query: it has no column families and no version
-   * ids.
-   */
-  def onHdfs(query: RandomQuery): Boolean =
-    !query.operator.name.contains("transformWithState") &&
-      !query.settings.get("spark.sql.streaming.join.stateFormatVersion").exists(_.toInt > 2)
-
   /** Settings with or without changelog files; version ids require changelog files. */
-  def settings(provider: String, random: Random): Map[String, String] =
-    if (provider == Hdfs) FirstFormat
+  def settings(store: FirstStore, random: Random): Map[String, String] =
+    if (store == OperationInputs.Hdfs) FirstFormat
     else if (random.nextInt(3) > 0) Map.empty
     else FirstFormat + (Changelog -> "false")
 
