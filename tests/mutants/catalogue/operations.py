@@ -247,6 +247,41 @@ MUTANTS: Sequence[Mutant] = [
         ),
     ),
     *mutants_of(
+        "verification of Spark's logs",
+        "python/cleancut/_checkpoint/verify/spark_entries.py",
+        ("tests/unit/test_verify_spark_files.py",),
+        (
+            "a source that is read twice needs two logs",
+            "    if not _offsets(offsets).keys() <= logs and _are_in_other_logs",
+            "    if False and _are_in_other_logs",
+        ),
+        (
+            "logs may lack entries if each source has a log",
+            "    if not _offsets(offsets).keys() <= logs and _are_in_other_logs",
+            "    if _are_in_other_logs",
+        ),
+        (
+            "a log may have a gap if a source is read twice",
+            "return is_reached and not has_gap and",
+            "return is_reached and",
+        ),
+        (
+            "a log may end early if a source is read twice",
+            "return is_reached and not has_gap and",
+            "return not has_gap and",
+        ),
+        (
+            "sources with different offsets may have one log",
+            " and len(logs) >= len(set(last.values()))",
+            "",
+        ),
+        (
+            "a compacted entry is not the highest of a log",
+            "name.removesuffix(_COMPACT) for name in there",
+            "name for name in there",
+        ),
+    ),
+    *mutants_of(
         "expiry",
         f"{_RETAIN}/expiry.py",
         ("tests/unit/test_expiry.py",),
