@@ -45,8 +45,13 @@ MUTANTS: Sequence[Mutant] = [
         ),
         (
             "a store that the cut lacks needs no snapshot",
-            "needsBase = version > 0 && known.isEmpty",
-            "needsBase = false",
+            "version > 0 && (known.isEmpty || !isStored)",
+            "version > 0 && !isStored",
+        ),
+        (
+            "O10: stores write no base after an epoch that another run has committed",
+            "version > 0 && (known.isEmpty || !isStored)",
+            "version > 0 && known.isEmpty",
         ),
         (
             "W6: frames of another epoch count",

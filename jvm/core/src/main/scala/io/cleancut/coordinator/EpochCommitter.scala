@@ -231,7 +231,7 @@ final private[coordinator] class EpochCommitter(
     val next = if (continuesFromOwn) cut else other.fold(cut)(_.whole)
     val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
     val (tasks, aligned) = runs.locked {
-      run.advance(next)
+      run.advance(next, isStored = other.isEmpty || !continuesFromOwn)
       committed = Some(CommittedEpoch(cut, cutMs))
       (run.meter.advance(used, writeNs), run.reasons.aligned)
     }

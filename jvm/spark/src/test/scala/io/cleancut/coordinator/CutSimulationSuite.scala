@@ -47,6 +47,11 @@ class CutSimulationSuite extends AnyFunSuite {
     assert(run.violations.isEmpty, described(run))
   }
 
+  test("runs that were wrong before corrections are right") {
+    val wrong = Corrected.map(new Simulation(_).run()).filter(_.violations.nonEmpty).map(described)
+    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+  }
+
   test("a seed gives the same run each time") {
     for (seed <- seeds.take(MaxReplayed)) {
       val (first, second) = (new Simulation(seed).run(), new Simulation(seed).run())
@@ -75,6 +80,9 @@ object CutSimulationSuite {
   private val Concurrent = 4 * Runtime.getRuntime.availableProcessors
   private val MaxRunsPerDefect = sys.env.get("CLEANCUT_DEFECT_RUNS").fold(600)(_.toInt)
   private val MaxNamed = 5
+
+  /** A run that seals after its epoch was committed by another run; a delayed cut. */
+  private val Corrected = Seq(7000017391L, 7000000415L)
   private val MaxReplayed = 2
   private val ManyTasks = 200
 

@@ -59,6 +59,19 @@ class QueryLedgerSuite extends AnyFunSuite {
     )
   }
 
+  test("after an epoch that another run has committed, stores write bases") {
+    val query = fresh
+    query.advance(commit(query), isStored = false)
+    val opened = Opened(Some(version(1, 1).id), needsBase = true)
+    assert(query.open(2L, Left, 1L) == scala.Right(opened))
+    query.ack(frame(Left, 2, 2, FrameKind.Base))
+    query.ack(frame(Left, 2, 2))
+    val next = cut(1L, query.close(1L, None).toSeq.flatten: _*)
+    assert(chain(next) == Seq(FrameKind.Base -> 2L))
+    query.advance(next)
+    assert(query.open(3L, Left, 2L).exists(!_.needsBase))
+  }
+
   test("a report for an epoch that is closed or not begun is unknown") {
     val query = fresh
     commit(query)

@@ -30,6 +30,8 @@ final class QueryLedger(
 
   private var last = committed
   private var current = cut
+  // Whether other runs read the last cut as well.
+  private var isStored = true
   private var pending = new EpochLedger(
     last + 1,
     current,
@@ -131,7 +133,8 @@ final class QueryLedger(
           (stored ++ deferred).distinct
             .filterNot(pending.channels.hasOpened(attempt, _))
             .sorted(StoreOrder)
-      Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
+      val needsBase = version > 0 && (known.isEmpty || !isStored)
+      Right(Opened(known.map(_.version.id), needsBase, unread))
     }
 
   /**
@@ -205,10 +208,17 @@ final class QueryLedger(
   def close(epoch: Long, counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] =
     closing(epoch)(counted)
 
-  /** The epoch is committed with this cut, which has all its chains. */
-  def advance(done: Cut): Unit = {
+  /**
+   * The epoch is committed with this cut, which has all its chains.
+   *
+   * @param isStored
+   *   false if the cut of another run is stored instead. Then the next epoch writes complete state:
+   *   a run that recovers it from its seal or its frames continues from the stored cut.
+   */
+  def advance(done: Cut, isStored: Boolean = true): Unit = {
     last = done.epoch
     current = Some(done)
+    this.isStored = isStored
     offline = None
     sinksBefore = done.sinks
     publishers = publishers.filter(_._1 > last)

@@ -142,10 +142,15 @@ final private[cleancut] class QueryRun(
       }
     }
 
-  /** The epoch is committed with this cut, and the next epoch begins. */
-  def advance(cut: Cut): Unit = {
+  /**
+   * The epoch is committed with this cut, and the next epoch begins.
+   *
+   * @param isStored
+   *   false if the cut of another run is stored instead
+   */
+  def advance(cut: Cut, isStored: Boolean = true): Unit = {
     pending.onTimeNs.foreach(drains.recordEpoch(capture, _))
-    ledger.advance(cut)
+    ledger.advance(cut, isStored)
     pending.on(EpochState.Commit(cut.epoch))
     begin()
     barrier.clear()

@@ -99,6 +99,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private var work: EpochWork = _
   private var ids = Map.empty[StoreId, String]
 
+  // The last epoch of this run that another run has committed.
+  private var lastAdopted = -1L
   private var isToStop = false
   private var isToPause = false
   private var isHandedOver = false
@@ -259,7 +261,9 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       faults.count(Fault.Seal)
       process.call(runId, "seal")(_.seal(runId, work.epoch, Some(staged)))
     }
-    if (faults.strikes(Fault.StoppedAfterSeal, 3 * PerEpoch)) throw new Unreachable("stopped")
+    // The next run continues from the cut of another run, and finishes what this run has sealed.
+    val factor = if (lastAdopted == work.epoch - 1) AfterAdopted else 3.0
+    if (faults.strikes(Fault.StoppedAfterSeal, factor * PerEpoch)) throw new Unreachable("stopped")
     val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
     invariants.checkShown(work.epoch)
     if (!world.sink.show(work.epoch, shown)) {
@@ -346,7 +350,10 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private def committed(epoch: Long): Unit = {
     val before = invariants.adopted
     invariants.committed(runId, epoch)
-    if (invariants.adopted > before) faults.count(Fault.Adopted)
+    if (invariants.adopted > before) {
+      faults.count(Fault.Adopted)
+      lastAdopted = epoch
+    }
   }
 
   /** The plan for the commit. Without it, frames that a sink has lost are not written again. */
@@ -371,6 +378,7 @@ private object SimQuery {
 
   /** A factor for faults of epochs, which are less frequent than requests. */
   private val PerEpoch = 3.0
+  private val AfterAdopted = 100.0
   private val Fenced = "CLEANCUT_FENCED"
   private val EntryTaken = "CLEANCUT_OFFSET_LOG_CONFLICT"
   private val Unfinished = "CLEANCUT_OPERATION_INCOMPLETE"
