@@ -101,6 +101,13 @@ KINDS = [
         "No key was lost or counted twice.",
     ),
     Kind(
+        "Operations with in-flight rows, killed",
+        "Operations with in-flight rows, killed",
+        "{operations} operations",
+        "{drivers killed} drivers and {executors killed} executors killed",
+        "{rows compared} rows of the queries after the operations were compared.",
+    ),
+    Kind(
         "Corrupted objects of a bucket",
         "Corrupted objects of a bucket",
         "{corruptions} corruptions",
@@ -120,8 +127,8 @@ KINDS = [
         "The simulated protocol",
         "{runs} runs",
         "{drivers crashed} drivers and {executors crashed} executors crashed, and other faults",
-        "The records explain each wrong run: by a defect that is fixed, or a wrong check of the"
-        " simulation.",
+        "The records explain the wrong runs: by a defect that is fixed, or a wrong check of the"
+        " simulation. They name three that are open.",
     ),
     Kind(
         "Simulated dataflows",
