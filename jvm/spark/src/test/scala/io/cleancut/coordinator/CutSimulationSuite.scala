@@ -81,8 +81,8 @@ object CutSimulationSuite {
   private val MaxRunsPerDefect = sys.env.get("CLEANCUT_DEFECT_RUNS").fold(600)(_.toInt)
   private val MaxNamed = 5
 
-  /** A run that seals after its epoch was committed by another run; a delayed cut. */
-  private val Corrected = Seq(7000017391L, 7000000415L)
+  /** A run that seals after its epoch was committed by another run; delayed cuts. */
+  private val Corrected = Seq(7000017391L, 7000000415L, 7000020168L)
   private val MaxReplayed = 2
   private val ManyTasks = 200
 

@@ -187,6 +187,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         // A delayed cut beyond retention may appear again, without its segments. The next garbage
         // collection deletes it.
         else if (parsed.epoch >= oldestKept) appeared(whole(parsed))
+        else again += parsed.epoch
       case _ => ()
     }
   }
@@ -200,6 +201,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   /** The epochs whose rows a cut has; a rollback skips the epochs after its source. */
   private def lineOf(epoch: Long): Set[Long] =
     Iterator.iterate(epoch)(n => sources.getOrElse(n, n - 1)).takeWhile(_ >= 0).toSet
+
+  // Epochs whose cuts retention has deleted, and that appeared again.
+  private val again = mutable.Set.empty[Long]
 
   /** A manual expiry is about to delete these cuts. */
   def expires(epochs: Seq[Long]): Unit = expired ++= epochs
@@ -230,7 +234,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       CutLayout.parseCut(cut).foreach { epoch =>
         if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
           violated(s"the cut of epoch $epoch was deleted, the last is $last")
-        val isKept = !expired(epoch) && !late(epoch) && !isStale(epoch)
+        val isKept = !expired(epoch) && !late(epoch) && !isStale(epoch) && !again(epoch)
         if (isKept && !chosenStale(epoch) && isYoung(name))
           violated(s"the cut of epoch $epoch was deleted before its age")
         cuts -= epoch
