@@ -84,7 +84,7 @@ class Stopped:
 
     Attributes:
         root: the directory of its files.
-        epoch: an epoch whose cut has in-flight rows; the last one, if the query has no other epoch.
+        epoch: an epoch whose cut has in-flight rows, to which a rollback goes.
     """
 
     root: Path

@@ -31,7 +31,7 @@ final private[operations] class SourceLogs(place: OfflinePlace, offsets: EpochLo
 
   /** A file source whose log lacks the entry that the offsets include, and the entry. */
   def missing: Option[(String, Long)] = {
-    // Otherwise each source has its own log.
+    // If there is a log for each offset, no two offsets have the same one.
     val areFewer = bySource.keys.exists(source => !entries.contains(source))
     val isShared = areFewer && names.size >= included.values.toSet.size &&
       unlike.values.forall(entry => names.exists(has(_, entry)))
