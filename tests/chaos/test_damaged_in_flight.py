@@ -35,7 +35,7 @@ from tests.support.in_flight_queries import (
     start,
 )
 from tests.support.random_damages import OBJECTS, RandomDamage
-from tests.support.s3_servers import S3Server, s3proxy, settings_at
+from tests.support.s3_servers import S3Server, s3proxy, set_environment, settings_at
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_places import credentials
 from tests.support.tiers import long
@@ -133,9 +133,7 @@ def stored(
         settings["spark.sql.streaming.stateStore.minDeltasForSnapshot"] = "2"
         monkeypatch.setenv(CHECKPOINTS, f"s3://{S3Server.BUCKET}")
         monkeypatch.setenv(SETTINGS, json.dumps(settings))
-        for variable, value in server.environment.items():
-            monkeypatch.setenv(variable, value)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        set_environment(monkeypatch, server)
         yield Stored(spark, tmp_path)
 
 

@@ -62,7 +62,7 @@ from tests.support.operation_kills import (
     planned,
     selected,
 )
-from tests.support.s3_servers import S3Server, s3proxy, settings_at
+from tests.support.s3_servers import S3Server, s3proxy, set_environment, settings_at
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import START_REFUSED
 from tests.support.sink_places import credentials
@@ -179,9 +179,7 @@ def stage(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "server").mkdir()
     with s3proxy(tmp_path / "server") as server, credentials(spark):
         monkeypatch.setenv(SETTINGS, json.dumps(settings_at(server.endpoint)))
-        for variable, value in server.environment.items():
-            monkeypatch.setenv(variable, value)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        set_environment(monkeypatch, server)
         yield Stage(spark, tmp_path, monkeypatch)
 
 

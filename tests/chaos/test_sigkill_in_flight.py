@@ -39,7 +39,7 @@ from tests.support.in_flight_queries import (
     start,
 )
 from tests.support.kills import Campaign
-from tests.support.s3_servers import s3proxy, settings_at
+from tests.support.s3_servers import s3proxy, set_environment, settings_at
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
 
@@ -192,9 +192,7 @@ def test_pipelined_cuts_survive_kills_of_drivers_at_each_step_of_their_writer(
     (tmp_path / "server").mkdir()
     killed = 0
     with s3proxy(tmp_path / "server") as server, counting_proxy(server.endpoint) as proxy:
-        for variable, value in server.environment.items():
-            monkeypatch.setenv(variable, value)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        set_environment(monkeypatch, server)
         settings = {PIPELINED: "true", f"{_KEYS}mode": mode}
         settings |= settings_at(proxy.endpoint)
         monkeypatch.setenv(SETTINGS, json.dumps(settings))

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from demo.ports import free_port, listens
 from demo.s3_server import BUCKET, REQUEST_LOG, VARIABLES, command
 from tests.support.patience import PATIENCE_S
@@ -30,6 +32,13 @@ def settings_at(endpoint: str) -> dict[str, str]:
     """Returns the settings of a session whose buckets are at an endpoint."""
     keys = "spark.sql.streaming.stateStore.cleancut.s3."
     return {f"{keys}endpoint": endpoint, f"{keys}region": "us-east-1"}
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, server: "S3Server") -> None:
+    """Sets the variables of clients of a server, also for processes that the test starts."""
+    for variable, value in server.environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
 
 
 class S3Server:
