@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
-import java.io.{ByteArrayOutputStream, FilterOutputStream, OutputStream}
+import java.io.{ByteArrayOutputStream, FileNotFoundException, FilterOutputStream, OutputStream}
 import java.util.concurrent.{CompletableFuture, CompletionException}
 import java.util.concurrent.atomic.AtomicBoolean
 
@@ -96,7 +96,14 @@ final class OwnedLog(
 
   override def open(path: Path): FSDataInputStream = beingWritten(path) match {
     case Some(entry) => new FSDataInputStream(new BytesInput(entry.bytes))
-    case None        => super.open(path)
+    case None        =>
+      try super.open(path)
+      catch {
+        // Only the operation of a later owner deletes an entry that this run has listed.
+        case e: FileNotFoundException =>
+          if (!isUnknown(path)) checkOwner()
+          throw e
+      }
   }
 
   /**

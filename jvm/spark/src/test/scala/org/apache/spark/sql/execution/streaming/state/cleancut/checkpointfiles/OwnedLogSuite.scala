@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
 
+import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 import java.util.concurrent.{CompletableFuture, CountDownLatch, Executors, TimeUnit}
@@ -105,6 +106,19 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
     out.cancel()
     assert(read(0) == "of the owner")
+  }
+
+  test("a run whose entry was deleted by a later owner ends with an error that names the owner") {
+    val late = log()
+    write(log(), 0, "of an operation")
+    assert(listed(late) == Set("0"))
+    files.delete(entry(0))
+    val error = intercept[CleancutException](late.open(entry(0)))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2 on host"))
+    // Spark also requests entries that were never there.
+    intercept[FileNotFoundException](late.open(entry(1)))
+    hasOwner = false
+    intercept[FileNotFoundException](late.open(entry(0)))
   }
 
   test("an owner whose entry exists already must restart, and continues with the entry") {
