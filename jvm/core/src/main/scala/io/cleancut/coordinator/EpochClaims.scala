@@ -87,10 +87,10 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
     val run = runs.current.filter(_.id.runId == runId)
     run.foreach(runs.handover.refuseNext)
     run.filter(current => runs.locked(state(current).followsSealed)) match {
-      case Some(current) => current.writer.begin(write)
+      case Some(current) => current.writer.begin(current.writing(write))
       case None          =>
         run.foreach(_.writer.await())
-        write
+        run.fold(write)(_.writing(write))
         Ready
     }
   }

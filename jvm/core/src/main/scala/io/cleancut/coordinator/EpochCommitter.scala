@@ -126,7 +126,7 @@ final private[coordinator] class EpochCommitter(
     }
     run.writer.begin {
       // The run has written the cut before, so no earlier run can write this one (rule Q2).
-      if (!archive.cuts.create(cut)) throw runs.committedBy(cut.epoch, archive.cuts.head(cut.epoch))
+      if (!create(run, cut)) throw runs.committedBy(cut.epoch, archive.cuts.head(cut.epoch))
       run.collector.committed(cut.epoch)
       val writeNs = clock.monotonicNs() - made.readyNs
       val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
@@ -223,7 +223,7 @@ final private[coordinator] class EpochCommitter(
   private def ownCut(run: QueryRun, made: Assembled): Committed = {
     import made.{cut, used}
     val epoch = cut.epoch
-    val other = if (archive.cuts.create(cut)) None else Some(adopted(run, epoch))
+    val other = if (create(run, cut)) None else Some(adopted(run, epoch))
     run.collector.committed(epoch)
     val writeNs = clock.monotonicNs() - made.readyNs
     // Spark records the versions that it counted, and the next tasks continue from them.
@@ -239,6 +239,8 @@ final private[coordinator] class EpochCommitter(
     val report = Report(next, cutMs, tasks, aligned, run.stored.map(_.now(used, archive)))
     Committed(other.fold(cut)(_.head), Some(report))
   }
+
+  private def create(run: QueryRun, cut: Cut): Boolean = run.writing(archive.cuts.create(cut))
 
   /** The cut that exists instead of this run's. */
   private def adopted(run: QueryRun, epoch: Long): StoredCut = {

@@ -170,6 +170,10 @@ final class QueryCoordinator(
   /** Throws the failure of a write that no call has reported yet. */
   def checkWrites(runId: String): Unit = writerOf(runId).foreach(_.checkFailure())
 
+  /** Writes entries of Spark's logs that an operation creates; see [[QueryRun.writing]]. */
+  def writing[A](runId: String)(write: => A): A =
+    runs.current.filter(_.id.runId == runId).fold(write)(_.writing(write))
+
   /** Declares whether the cut of an epoch may be written while the next epoch runs. */
   def pipeline(runId: String, how: Pipelining): Unit = {
     runs.within(runId)(_.pipelining = how)

@@ -81,8 +81,12 @@ object CutSimulationSuite {
   private val MaxRunsPerDefect = sys.env.get("CLEANCUT_DEFECT_RUNS").fold(600)(_.toInt)
   private val MaxNamed = 5
 
-  /** A run that seals after its epoch was committed by another run; delayed cuts. */
-  private val Corrected = Seq(7000017391L, 7000000415L, 7000020168L)
+  /**
+   * A run that seals after its epoch was committed by another run; delayed cuts; an entry that
+   * appears after its run has ended; an entry that a later owner deletes.
+   */
+  private val Corrected =
+    Seq(7000017391L, 7000000415L, 7000020168L, 7000013731L, 7000015272L)
   private val MaxReplayed = 2
   private val ManyTasks = 200
 
@@ -124,6 +128,7 @@ object CutSimulationSuite {
     Defect.EntryUnawaited -> 13L,
     Defect.EndedBeforeCut -> 33L,
     Defect.EndedBeforeEntry -> 9L,
+    Defect.EndedAfterFailure -> 71L,
     Defect.CutUnawaited -> 1L,
     Defect.EntryBeforeCut -> 1L,
     Defect.SealUnawaited -> 37L,

@@ -1,7 +1,9 @@
 package io.cleancut.coordinator
 
+import java.io.IOException
 import java.nio.file.Files
 import java.nio.file.attribute.FileTime
+import java.util.concurrent.CompletionException
 
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -10,7 +12,7 @@ import io.cleancut.cutstore.{CutArchive, Owner}
 import io.cleancut.cutstore.gc.CutSweep
 import io.cleancut.format.{CutLayout, FrameKind, FrameName}
 import io.cleancut.format.cut.SealedFrame
-import io.cleancut.objectstore.ObjectKey
+import io.cleancut.objectstore.{CreateResult, ObjectKey, WriterToken}
 import io.cleancut.protocol.{Ack, Refusal}
 import io.cleancut.testkit.Patience
 import io.cleancut.coordinator.SingleRegistrations._
@@ -175,6 +177,53 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     third.endRun("r3")
     assert(driver().begin("r4").isAlone)
     assert(errorOf(first.checkOwner("r1")).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  /** A store that creates an object, whose response is lost. */
+  final private class LostResponse(name: String) extends ForwardingStore(store) {
+    override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+      val result = super.create(key, body, token)
+      if (key.name == name) throw new IOException("time out")
+      result
+    }
+  }
+
+  test("a run does not record its end while an object of a failed write may still appear") {
+    def failing(write: => Any): Unit = {
+      intercept[IOException](write)
+      ()
+    }
+    def entry(cuts: QueryCoordinator): Unit =
+      failing(
+        try cuts.plan("r1", 1)(throw new IOException("time out")).join()
+        catch { case e: CompletionException => throw e.getCause }
+      )
+    def cut(cuts: QueryCoordinator): Unit = {
+      tasks(cuts, "r1", 1)
+      failing(cuts.commit("r1", 1, "v1\n{}"))
+    }
+    def ofOperation(cuts: QueryCoordinator): Unit =
+      failing(cuts.writing("r1")(throw new IOException("time out")))
+    val writes = Seq[(Boolean, QueryCoordinator => Unit)](
+      (false, entry),
+      (true, entry),
+      (false, cut),
+      (false, ofOperation)
+    )
+    for (((isSealed, write), number) <- writes.zipWithIndex) {
+      val first = driver(around = _ => new LostResponse(CutLayout.cut(1)))
+      if (isSealed) first.hold("r1", 0)
+      tasks(first, "r1", 0)
+      // After a sealed epoch the entry is written concurrently.
+      if (isSealed) first.seal("r1", 0)
+      first.commit("r1", 0, "v1\n{}")
+      write(first)
+      first.endRun("r1")
+      assert(store.head(ObjectKey(CutLayout.endMarker(1))).isEmpty, s"write $number")
+      assert(!driver().begin("r2").isAlone)
+      afterEach()
+      beforeEach()
+    }
   }
 
   test("a run that is fenced while it begins does not begin") {

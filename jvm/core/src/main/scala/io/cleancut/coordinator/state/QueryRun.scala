@@ -67,6 +67,8 @@ final private[cleancut] class QueryRun(
   /** Its first epoch. */
   val first: Long = ledger.lastCommitted + 1
 
+  @volatile private var hasFailed = false
+
   // Its last cut, while the cut is being written.
   private var unwritten = Option.empty[Cut]
   private var pending =
@@ -84,8 +86,20 @@ final private[cleancut] class QueryRun(
    * come after its end marker, and so may one whose write has failed.
    */
   def mayRecordEnd: Boolean =
-    !hasEnded && writer.isIdle && unwritten.isEmpty &&
+    !hasEnded && writer.isIdle && !hasFailed &&
       (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
+
+  /**
+   * Writes a cut or entries of Spark's logs. If that fails, its objects may still appear: perhaps
+   * only the response is missing.
+   */
+  def writing[A](write: => A): A =
+    try write
+    catch {
+      case e: Throwable =>
+        hasFailed = true
+        throw e
+    }
 
   /** Whether an action of its start has not begun yet. */
   def isToDo(name: String): Boolean = {

@@ -198,6 +198,9 @@ object Defect {
   /** Defects of savepoints that cannot be read. */
   val ofSavepoints: Set[Defect] = Set(SavepointSkipped, SavepointByHostClock)
 
+  /** A run records its end although its entry of the offset log may still appear. */
+  case object EndedAfterFailure extends Defect("failed with", "records its end")
+
   /** Defects of operations on the checkpoint. */
   val ofOperations: Set[Defect] =
     Set[Defect](OperationForgets, OperationAsTasks, OperationsUnseen) ++ ofReferences
@@ -223,5 +226,5 @@ object Defect {
         ShortWindow,
         AllCounted
       ) ++ ofOperations ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce) ++
-      ofReadAhead ++ ofEntries ++ ofPipelining ++ ofHandovers
+      ofReadAhead ++ ofEntries ++ Seq(EndedAfterFailure) ++ ofPipelining ++ ofHandovers
 }

@@ -24,6 +24,7 @@ import io.cleancut.format.cut.{Cut, CutPage, PageRef, WindowPart}
  *   - The frames of a task in a cut come from one attempt, and all frames from one run. If Spark
  *     names the versions that it counts, the cut has these versions.
  *   - An entry of Spark's commit log appears after a cut with the same entry.
+ *   - After its end marker no cut of a run appears, and no entry whose write has failed may appear.
  *   - Cuts appear in order. No run commits an epoch that another run has committed, or after a
  *     later generation.
  *   - If each run reads other rows, the state of a task has the rows that it has published.
@@ -73,9 +74,21 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private val owners = mutable.TreeMap.empty[Long, String]
   private var generation = 0L
   var adopted = 0
+  // The generations with an end marker, and the runs whose write of an entry has failed.
+  private val ended = mutable.Set.empty[Long]
+  private val unanswered = mutable.Set.empty[String]
 
   /** The run that owns the query. */
   def owner: Option[String] = owners.lastOption.map(_._2)
+
+  /** The write of an entry has failed, and may still take effect. */
+  def entryFailed(run: String): Unit = {
+    unanswered += run
+    ()
+  }
+
+  /** Whether a write of an entry by this run has failed. */
+  def hasFailed(run: String): Boolean = unanswered(run)
 
   private def generationOf(run: String): Option[Long] =
     owners.collectFirst { case (generation, `run`) => generation }
@@ -180,8 +193,15 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         val action = if (parsed.isClaim) "claimed" else "sealed"
         happened(s"epoch ${parsed.epoch} is $action by ${parsed.run.runId}: ${parsed.channels}")
         seals(seal) = parsed
+      case EndMarkerName(generation) =>
+        owners.get(generation.toLong).filter(unanswered).foreach { run =>
+          violated(s"$run records its end, and its entry of the offset log may still appear")
+        }
+        ended += generation.toLong
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
+        if (ended(parsed.run.generation))
+          violated(s"${at(parsed)} appears after the end of the run")
         // A delayed write: its epoch was skipped, or its cut expired, before the write took effect.
         if (mayLack(parsed.epoch)) appearedLate(parsed)
         // A delayed cut beyond retention may appear again, without its segments. The next garbage
@@ -534,6 +554,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
 private object Invariants {
   private val OwnerName = s"${Names.Root}owners/0*(\\d+)[.]json".r
+  private val EndMarkerName = s"${Names.Root}owners/0*(\\d+)[.]ended".r
   private val OffsetsName = s"${Names.Checkpoint}offsets/(\\d+)".r
   private val CommitsName = s"${Names.Checkpoint}commits/(\\d+)".r
   private val CutName = s"${Names.Root}cuts/(.*)".r

@@ -180,7 +180,14 @@ final class SimProcess(
       write
       CompletableFuture.completedFuture(())
     } else {
-      val done = cuts.plan(runId, epoch)(write)
+      val done = cuts.plan(runId, epoch) {
+        try write
+        catch {
+          case NonFatal(e) =>
+            if (SimQuery.isUnavailable(e)) world.invariants.entryFailed(runId)
+            throw e
+        }
+      }
       if (!done.isDone) faults.count(Fault.ConcurrentEntry)
       done
     }
@@ -188,12 +195,15 @@ final class SimProcess(
   /** Writes the end marker of a run, if that succeeds. */
   def endRun(runId: String): Unit = if (!faults.strikes(Fault.UnmarkedEnd, SimProcess.PerRun)) {
     tell(s"end of $runId") { cuts =>
-      try cuts.endRun(runId)
-      catch { case NonFatal(_) => () }
+      try {
+        cuts.endRun(runId)
+        val isPlanted = world.defect == Defect.EndedAfterFailure
+        if (isPlanted && world.invariants.hasFailed(runId)) endAnyway(runId)
+      } catch { case NonFatal(_) => () }
     }
   }
 
-  /** Writes the end marker of a run whose last cut is being written. */
+  /** Writes the end marker of a run whose last write has not taken effect yet. */
   def endAnyway(runId: String): Unit = cuts.status.run.filter(_.runId == runId).foreach { run =>
     archive.owners.end(run.generation)
   }

@@ -417,6 +417,9 @@ private object SimQuery {
     case other => isOneOf(other, Fenced, Unavailable, Unfinished)
   }
 
+  /** Whether a request has failed that may still take effect. */
+  def isUnavailable(e: Throwable): Boolean = isOneOf(e, Unavailable)
+
   /** Whether a query ended because an operation is incomplete. */
   def isIncompleteOperation(e: Throwable): Boolean = isOneOf(e, Unfinished)
 

@@ -141,7 +141,7 @@ private[operations] object OfflineEpoch {
       settings: Map[String, String],
       written: Seq[Written],
       staged: Option[StagedState] = None
-  ): Unit = {
+  ): Unit = run.writing {
     val OfflineTarget(place, _, epoch, isNew) = target
     val logs = if (isNew) place.newLogs else place.logs
     val offsets = entry(target, query, operation, settings)

@@ -87,6 +87,9 @@ final private[operations] class OfflineRun private (
   def settled(target: OfflineTarget): Seq[StoreCut] =
     cuts.toSeq.flatMap(_.settled(id.toString, target.epoch))
 
+  /** Writes the entries and the cut of the epoch. */
+  def writing[A](write: => A): A = cuts.fold(write)(_.writing(id.toString)(write))
+
   /** Makes all stores durable, so that they can be read before the epoch is committed. */
   def settle(target: OfflineTarget): Unit = cuts.foreach(_.settle(id.toString, target.epoch))
 }
