@@ -6,6 +6,10 @@ from tests.mutants.mutant import Mutant, mutants_of
 
 _CORE = "jvm/core/src/main/scala/io/cleancut"
 _COORDINATOR = f"{_CORE}/coordinator"
+_CHECKPOINT_FILES = (
+    "jvm/spark/src/main/scala/org/apache/spark/sql/execution/streaming/state/cleancut"
+    "/checkpointfiles"
+)
 
 _SIMULATION = (
     "CutSimulationSuite::no epoch is lost, duplicated or committed by two runs despite all faults"
@@ -95,6 +99,36 @@ MUTANTS: Sequence[Mutant] = [
             "sealNames.filter(_.epoch <= committed)",
             "sealNames",
         ),
+        (
+            "O6: a run records its end although an object may still appear",
+            "writer.isIdle && !hasFailed &&",
+            "writer.isIdle &&",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_COORDINATOR}/EpochClaims.scala",
+        _RUN_SUITES,
+        (
+            "O6: the failed write of an entry is forgotten",
+            "run.fold(write)(_.writing(write))",
+            "write",
+        ),
+        (
+            "O6: the failed write of an entry next to the epoch is forgotten",
+            "current.writer.begin(current.writing(write))",
+            "current.writer.begin(write)",
+        ),
+    ),
+    *mutants_of(
+        "commit protocol",
+        f"{_CHECKPOINT_FILES}/OwnedLog.scala",
+        ("OwnedLogSuite",),
+        (
+            "O12: an entry that a later owner has deleted is reported as missing",
+            "          if (!isUnknown(path)) checkOwner()\n",
+            "",
+        ),
     ),
     *mutants_of(
         "commit protocol",
@@ -126,6 +160,11 @@ MUTANTS: Sequence[Mutant] = [
         "commit protocol",
         f"{_COORDINATOR}/EpochCommitter.scala",
         _RUN_SUITES,
+        (
+            "O6: the failed write of a cut is forgotten",
+            "run.writing(archive.cuts.create(cut))",
+            "archive.cuts.create(cut)",
+        ),
         (
             "O4: a run does not check ownership after its cut",
             "try runs.checkOwner(run, epoch + 1)\n",
