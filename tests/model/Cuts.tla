@@ -427,7 +427,15 @@ Die(r) ==
 
 (* O6: it ends for whatever reason, and says so. O7: not where a run before it may yet plan. *)
 (* O15, Q4: nor while its own entry or cut is being written; where it does not wait, that comes *)
-(* late.                                                                                       *)
+(* late. So does one whose write has failed without a response; a run that follows O6 then only *)
+(* takes no step for long.                                                                     *)
+MayAppear(r) ==
+  CASE run[r].isEntering \/ run[r].queue # "empty" -> run[r]
+    [] Is(r, "plan") /\ ~Follows("EndAfterFailure") -> [run[r] EXCEPT !.isEntering = TRUE]
+    [] Is(r, "cut") /\ ~Follows("EndAfterFailure") ->
+         [run[r] EXCEPT !.queue = "cut", !.owed = run[r].made, !.owedAt = run[r].epoch]
+    [] OTHER -> Inactive("over")
+
 End(r) ==
   /\ IsActive(r)
   /\ (~run[r].isEntering /\ run[r].queue = "empty") \/ ~Follows("EndAfterEntry")
@@ -436,14 +444,13 @@ End(r) ==
   /\ run[r].isAlone \/ run[r].at \notin {"find", "look", "fence"} \/ ~Follows("EndAfterFence")
   /\ run[r].at \notin {"wait", "take"} \/ ~Follows("NoEndOfWaiting")
   /\ ended' = ended \cup {run[r].generation}
-  /\ IF run[r].isEntering \/ run[r].queue # "empty"
-     THEN run' = [run EXCEPT ![r] = [Inactive("over") EXCEPT !.isEntering = run[r].isEntering,
-                                                             !.generation = run[r].generation,
-                                                             !.queue = run[r].queue,
-                                                             !.owed = run[r].owed,
-                                                             !.owedAt = run[r].owedAt,
-                                                             !.epoch = run[r].epoch]]
-     ELSE Ends(r)
+  /\ LET late == MayAppear(r) IN
+       run' = [run EXCEPT ![r] = [Inactive("over") EXCEPT !.isEntering = late.isEntering,
+                                                          !.generation = late.generation,
+                                                          !.queue = late.queue,
+                                                          !.owed = late.owed,
+                                                          !.owedAt = late.owedAt,
+                                                          !.epoch = late.epoch]]
   /\ UNCHANGED <<top, waiting, took, entry, object, frames, shown, cut>>
 
 Spec == Init /\ [][\E r \in Runs : Start(r) \/ Step(r) \/ Die(r) \/ End(r)]_vars
