@@ -131,6 +131,9 @@ object WriteProbe {
   /** More than one chunk of an SDK that frames uploads. */
   private val BodyBytes = 150000
 
+  /** Whether a name next to those of a checkpoint is that of a probe, which may be unfinished. */
+  def isName(name: String): Boolean = name.startsWith(Directory)
+
   /**
    * Deletes the objects of unfinished probes.
    *
@@ -141,7 +144,7 @@ object WriteProbe {
    */
   def dropLeftBehind(store: ObjectStore, beforeMs: Long): Int = {
     val left = store.listLevel(ObjectPrefix.All).collect {
-      case Listed.Below(prefix) if prefix.name.startsWith(Directory) => store.list(prefix)
+      case Listed.Below(prefix) if isName(prefix.name) => store.list(prefix)
     }
     val old = left.flatten.filter(_.modifiedMs < beforeMs).map(_.key).toSeq
     if (old.nonEmpty) store.delete(old)

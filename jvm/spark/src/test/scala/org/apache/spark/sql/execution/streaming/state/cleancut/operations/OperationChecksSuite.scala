@@ -18,8 +18,10 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.Trigger
 
+import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.WriterToken
 import io.cleancut.testkit.{StepFileSystem, TestDirectory}
 
 /**
@@ -153,6 +155,18 @@ class OperationChecksSuite extends AnyFunSuite with StepFilesSession {
         refusal(toRocksDb.plan(session, at(query)))
           .contains("cuts can only commit state of Cleancut")
       )
+    }
+  }
+
+  test("a clone is executed although a killed one has left its probe of the bucket") {
+    inQuery { query =>
+      val into = query.resolveSibling("clone")
+      val probe = into.resolve(s"probe-${WriterToken.fresh(Clock.System)}")
+      Files.writeString(Files.createDirectories(probe).resolve("plain"), "text")
+      val made = OfflineOperation
+        .copy(OfflineSource.Last, CloneTarget(at(into), isOtherQuery = false))
+        .run(session, at(query))
+      assert(made.partitions == made.partitionsBefore)
     }
   }
 

@@ -9,10 +9,11 @@ import org.apache.spark.sql.connector.read.streaming.Offset
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.AtomicFile
 
 import io.cleancut.error.Errors
 import io.cleancut.format.StoreLayout
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.AtomicFile
+import io.cleancut.objectstore.WriteProbe
 
 /** The files of a new checkpoint that Spark keeps in addition to state and epoch logs. */
 private[operations] object NewCheckpoint {
@@ -52,7 +53,7 @@ private[operations] object NewCheckpoint {
     if (place.files.exists(root)) place.files.list(root).toSeq.map(_.getPath).foreach { path =>
       val name = path.getName
       if (path.toUri.getPath == root.toUri.getPath) refused(s"${place.location} is a file")
-      if (!name.startsWith(".") && !Parts(name))
+      if (!name.startsWith(".") && !Parts(name) && !WriteProbe.isName(name))
         refused(s"${place.location} has other files, such as $name")
     }
   }
