@@ -128,7 +128,7 @@ KINDS = [
         "{runs} runs",
         "{drivers crashed} drivers and {executors crashed} executors crashed, and other faults",
         "The records explain the wrong runs: by a defect that is fixed, or a wrong check of the"
-        " simulation. They name two that are open.",
+        " simulation.",
     ),
     Kind(
         "Simulated dataflows",
