@@ -95,10 +95,10 @@ final private[coordinator] class RunRegistry(
    */
   def begin(runId: String): Begun = requireOwner(runId, next).begun
 
-  /** Performs an action at the start of a run, once for each name. */
+  /** Performs an action at the start of a run, once for each name; it may create log entries. */
   def atStart(runId: String, name: String)(action: => Unit): Unit = {
     val run = requireOwner(runId, next)
-    if (synchronized(run.isToDo(name))) action
+    if (synchronized(run.isToDo(name))) run.writing(action)
   }
 
   /**

@@ -204,7 +204,10 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
     def ofOperation(cuts: QueryCoordinator): Unit =
       failing(cuts.writing("r1")(throw new IOException("time out")))
+    def atStart(cuts: QueryCoordinator): Unit =
+      failing(cuts.atStart("r1", "offsets")(throw new IOException("time out")))
     val writes = Seq[(Boolean, QueryCoordinator => Unit)](
+      (false, atStart),
       (false, entry),
       (true, entry),
       (false, cut),
