@@ -100,7 +100,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private var ids = Map.empty[StoreId, String]
 
   // The last epoch of this run that another run has committed.
-  private var lastAdopted = -1L
+  private var lastAdopted = Option.empty[Long]
   private var isToStop = false
   private var isToPause = false
   private var isHandedOver = false
@@ -262,7 +262,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       process.call(runId, "seal")(_.seal(runId, work.epoch, Some(staged)))
     }
     // The next run continues from the cut of another run, and finishes what this run has sealed.
-    val factor = if (lastAdopted == work.epoch - 1) AfterAdopted else 3.0
+    val factor = if (lastAdopted.contains(work.epoch - 1)) AfterAdopted else 3.0
     if (faults.strikes(Fault.StoppedAfterSeal, factor * PerEpoch)) throw new Unreachable("stopped")
     val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
     invariants.checkShown(work.epoch)
@@ -352,7 +352,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     invariants.committed(runId, epoch)
     if (invariants.adopted > before) {
       faults.count(Fault.Adopted)
-      lastAdopted = epoch
+      lastAdopted = Some(epoch)
     }
   }
 
