@@ -150,6 +150,11 @@ MUTANTS: Sequence[Mutant] = [
             "runs",
         ),
         (
+            "C2: two attempts that wrote different stores of a task count together",
+            "attempts ++ ownTasks ++ ofOperators",
+            "attempts ++ ownTasks ++ ofOperators.take(0)",
+        ),
+        (
             "C2: an attempt counts without stores that others opened",
             "      tasks.getOrElse(frame.name.store, Set.empty)"
             ".foreach(ledger.open(frame.attempt, _))\n",

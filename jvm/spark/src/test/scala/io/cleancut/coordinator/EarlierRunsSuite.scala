@@ -51,6 +51,13 @@ class EarlierRunsSuite extends AnyFunSuite {
     assert(close(half, torn, other).map(_.values.toSet) == scala.Right(Set(version(1, 8))))
   }
 
+  test("two attempts at a task that wrote different stores do not count") {
+    val torn = segment("one", 1, frame(Left, 1, 2), frame(Right, 1, 3))
+    assert(close(torn) == scala.Left(Set(Left, Right)))
+    val whole = segment("zero", 0, frame(Left, 1, 8), frame(Right, 1, 8))
+    assert(close(torn, whole).map(_.values.toSet) == scala.Right(Set(version(1, 8))))
+  }
+
   test("the tasks of the current run show which stores belong to one task") {
     val half = segment("one", 1, frame(Left, 1, 2))
     val whole = segment("zero", 0, frame(Left, 1, 8), frame(Right, 1, 8))

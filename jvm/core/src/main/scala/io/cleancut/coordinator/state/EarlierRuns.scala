@@ -13,7 +13,8 @@ import io.cleancut.protocol.EpochLedger
  * [[EpochLedger]] is.
  *
  * The stores that an attempt had opened are not recorded. But all attempts at a task open the same
- * stores, so an attempt that wrote fewer than others did not finish.
+ * stores, so an attempt that wrote fewer than others did not finish; nor did one that wrote fewer
+ * than all stores of an operator that any attempt wrote in its partition.
  *
  * Frames of an offline operation do not count. An operation that is refused or killed leaves them
  * under an epoch that the query reaches later.
@@ -43,7 +44,10 @@ final class EarlierRuns(
   private val tasks: collection.Map[StoreId, Set[StoreId]] = {
     val taskOf = mutable.Map.empty[StoreId, Set[StoreId]]
     val attempts = runs.flatMap(_._2.groupMap(_.attempt)(_.name.store).values.map(_.toSet))
-    for (opened <- attempts ++ ownTasks) {
+    // One task opens all stores of an operator and partition, although each attempt may have
+    // failed between two of them.
+    val ofOperators = attempts.flatten.groupBy(_.operatorPartition).values.map(_.toSet)
+    for (opened <- attempts ++ ownTasks ++ ofOperators) {
       // Only attempts that leave rows in shuffle inputs write frames of these.
       val stores = opened.filterNot(Channels.isChannel).toSet
       val task = stores ++ stores.flatMap(taskOf.getOrElse(_, Set.empty))
