@@ -263,7 +263,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
     // The next run continues from the cut of another run, and finishes what this run has sealed.
     val factor = if (lastAdopted.contains(work.epoch - 1)) AfterAdopted else 3.0
-    if (faults.strikes(Fault.StoppedAfterSeal, factor * PerEpoch)) throw new Unreachable("stopped")
+    if (faults.strikes(Fault.StoppedAfterSeal, factor * PerEpoch) && world.mayStop(work.epoch))
+      throw new Unreachable("stopped")
     val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
     invariants.checkShown(work.epoch)
     if (!world.sink.show(work.epoch, shown)) {

@@ -121,6 +121,14 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   /** Whether a run must end after its sink has published an epoch; once for each epoch. */
   def endsAmid(epoch: Long): Boolean = isLeaving && isLeftover(epoch) && ended.add(epoch)
 
+  private val stops = mutable.Map.empty[Long, Int]
+
+  /** Whether another run may be stopped after it has sealed an epoch; the query must end. */
+  def mayStop(epoch: Long): Boolean = {
+    stops(epoch) = stops.getOrElse(epoch, 0) + 1
+    stops(epoch) <= MaxStops
+  }
+
   /** Kills no process for leftovers from now on. */
   def endLeftovers(): Unit = isLeaving = false
 
@@ -556,6 +564,9 @@ private[sim] object World {
   /** One run of this many has operations that are killed before their entry. */
   val LeftoversEvery = 3
   val MaxKills = 3
+
+  /** Stops of runs that have sealed one epoch. */
+  val MaxStops = 5
 
   /** One run of this many has rows with keys. */
   val GroupedEvery = 3
