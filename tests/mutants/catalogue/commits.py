@@ -108,7 +108,12 @@ MUTANTS: Sequence[Mutant] = [
     *mutants_of(
         "commit protocol",
         f"{_COORDINATOR}/EpochClaims.scala",
-        _RUN_SUITES,
+        ("EpochWriterSuite", *_RUN_SUITES),
+        (
+            "Q1: a fenced run of the same driver plans an epoch before its cut exists",
+            "runs.ifBegun(runId)",
+            "runs.current.filter(_.id.runId == runId)",
+        ),
         (
             "O6: the failed write of an entry is forgotten",
             "run.fold(write)(_.writing(write))",

@@ -73,6 +73,8 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
    *
    * @return
    *   completes when the entry exists
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, another run owns the query
    */
   def plan(runId: String, epoch: Long)(write: => Unit): CompletableFuture[Unit] =
     begin(runId)(_.at(epoch))(write)
@@ -84,7 +86,8 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
   private def begin(runId: String)(state: QueryRun => EpochState)(
       write: => Unit
   ): CompletableFuture[Unit] = {
-    val run = runs.current.filter(_.id.runId == runId)
+    // A fenced run may have a cut in its queue, which the entry would precede.
+    val run = runs.ifBegun(runId)
     run.foreach(runs.handover.refuseNext)
     run.filter(current => runs.locked(state(current).followsSealed)) match {
       case Some(current) => current.writer.begin(current.writing(write))

@@ -87,12 +87,13 @@ object CutSimulationSuite {
   /**
    * By defects: a run that seals after its epoch was committed by another run; an entry that
    * appears after its run has ended; an entry that a later owner deletes; an epoch with stores of
-   * two failed attempts at a task.
+   * two failed attempts at a task; a fenced run that plans an epoch before its cut exists.
    */
-  private val OfDefects = Seq(7000017391L, 7000013731L, 7000015272L, 7000054258L)
+  private val OfDefects =
+    Seq(7000017391L, 7000013731L, 7000015272L, 7000054258L, 7000057929L, 7000059231L)
 
   /** By wrong checks: delayed cuts; runs that always end; a report of a crashed executor. */
-  private val OfChecks = Seq(7000000415L, 7000020168L, 7000038743L, 7000041865L)
+  private val OfChecks = Seq(7000000415L, 7000020168L, 7000038743L, 7000041865L, 7000045896L)
   private val MaxReplayed = 2
   private val ManyTasks = 200
 

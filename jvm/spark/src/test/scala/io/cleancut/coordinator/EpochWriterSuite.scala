@@ -1,6 +1,6 @@
 package io.cleancut.coordinator
 
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.{CountDownLatch, ExecutionException, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -147,6 +147,19 @@ class EpochWriterSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.read(2).isDefined)
   }
 
+  test("a run that another run of its driver has followed plans no epoch before its cut exists") {
+    val mayWrite = new CountDownLatch(1)
+    val cuts = pipelining(mayWrite)
+    cuts.enqueue("r1", 1, "v1\n{}")(_ => ())
+    cuts.begin("r2")
+    @volatile var isWritten = false
+    val error = errorOf(cuts.plan("r1", 2) { isWritten = true })
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+    assert(errorOf(cuts.record("r1") { isWritten = true }).getErrorId == "CLEANCUT_FENCED")
+    mayWrite.countDown()
+    assert(!isWritten)
+  }
+
   test("the commit waits for the cut of the first epoch, and of one that is not pipelined") {
     val cuts = driver()
     for (number <- 0L to 2L) {
@@ -172,7 +185,8 @@ class EpochWriterSuite extends AnyFunSuite with CutsOnDisk {
     assert(begun.committed == 0L && !begun.isAlone)
     mayWrite.countDown()
     assert(errorOf(cuts.seal("r1", 2)).getMessage.contains("CLEANCUT_FENCED"))
-    assert(planned.isCompletedExceptionally && !isPlanned)
+    intercept[ExecutionException](planned.get(Patience.Seconds, TimeUnit.SECONDS))
+    assert(!isPlanned)
     assert(segments(2).isEmpty)
     // The second run has not seen this cut, and adopts it.
     assert(archive.cuts.read(1).isDefined)
