@@ -93,7 +93,8 @@ object CutSimulationSuite {
     Seq(7000017391L, 7000013731L, 7000015272L, 7000054258L, 7000057929L, 7000059231L)
 
   /** By wrong checks: delayed cuts; runs that always end; a report of a crashed executor. */
-  private val OfChecks = Seq(7000000415L, 7000020168L, 7000038743L, 7000041865L, 7000045896L)
+  private val OfChecks =
+    Seq(7000000415L, 7000020168L, 7000038743L, 7000041865L, 7000045896L, 7000063341L)
   private val MaxReplayed = 2
   private val ManyTasks = 200
 
