@@ -22,12 +22,7 @@ class CutSimulationSuite extends AnyFunSuite {
   test("no epoch is lost, duplicated or committed by two runs despite all faults") {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val tally = new Tally
-    val threads = Executors.newFixedThreadPool(Concurrent)
-    try
-      seeds
-        .map(seed => threads.submit[Unit](() => tally += reported(new Simulation(seed).run())))
-        .foreach(_.get())
-    finally threads.shutdown()
+    concurrently(seeds)(tally += reported(_))
     tally.lines.foreach(info(_))
     if (seeds.size == 1) tally.failed.flatMap(_.events).foreach(info(_))
     val failures = tally.failed.take(MaxNamed).map(described)
@@ -48,10 +43,8 @@ class CutSimulationSuite extends AnyFunSuite {
   }
 
   test("runs that were wrong before corrections are right") {
-    val wrong = (OfDefects ++ OfChecks)
-      .map(new Simulation(_).run())
-      .filter(_.violations.nonEmpty)
-      .map(described)
+    val runs = concurrently(OfDefects ++ OfChecks)(identity)
+    val wrong = runs.filter(_.violations.nonEmpty).map(described)
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
   }
 
@@ -146,6 +139,12 @@ object CutSimulationSuite {
     Defect.TakeoverUnseen -> 5L,
     Defect.LaterOwnerUnseen -> 7L
   )
+
+  private def concurrently[A](seeds: Seq[Long])(use: Outcome => A): Seq[A] = {
+    val threads = Executors.newFixedThreadPool(Concurrent)
+    try seeds.map(seed => threads.submit(() => use(new Simulation(seed).run()))).map(_.get())
+    finally threads.shutdown()
+  }
 
   private def reported(run: Outcome): Outcome = {
     InputLog.default.add(SimInputs.Space, run.seed, SimInputs.covered(run))
