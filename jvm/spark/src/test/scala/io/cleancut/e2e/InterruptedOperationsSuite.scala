@@ -88,8 +88,8 @@ class InterruptedOperationsSuite extends AnyFunSuite with RocksDbComparison with
       }
     }
 
-  private val (struck, refused, deleted) =
-    (new AtomicInteger, new AtomicInteger, new AtomicInteger)
+  private val (killed, overtaken) = (new AtomicInteger, new AtomicInteger)
+  private val (refused, deleted) = (new AtomicInteger, new AtomicInteger)
 
   private def count(counter: AtomicInteger): Unit = {
     counter.incrementAndGet()
@@ -110,10 +110,11 @@ class InterruptedOperationsSuite extends AnyFunSuite with RocksDbComparison with
       val trial = new Trial(operation, place, step, event, random)
       outcome(trial).map(difference => s"CLEANCUT_SEED=$seed $trial: $difference")
     }
-    info(s"${struck.get} calls failed or overtaken, ${refused.get} starts refused")
+    info(s"${seeds.size} operations, ${killed.get} killed, ${overtaken.get} overtaken")
+    info(s"${refused.get} starts refused, ${wrong.size} wrong")
     info(s"deleted input: ${deleted.get} runs")
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
-    assert(struck.get > 0)
+    assert(killed.get + overtaken.get > 0)
   }
 
   private def placesOf(operation: Operation): Seq[Place] =
@@ -151,9 +152,9 @@ class InterruptedOperationsSuite extends AnyFunSuite with RocksDbComparison with
       StepFileSystem.counting { (number, call) =>
         trial.event match {
           case Event.Killed if number >= trial.step =>
-            count(struck)
+            if (number == trial.step) count(killed)
             throw new StepFileSystem.Killed(call)
-          case Event.Overtaken if number == trial.step && query.plan() => count(struck)
+          case Event.Overtaken if number == trial.step && query.plan() => count(overtaken)
           case Event.Rival if number == trial.step                     =>
             rival.set(runConcurrently(trial.operation, trial.place, home))
           case _ => ()
