@@ -186,6 +186,12 @@ campaign-kills: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a cluster whose processes are killed, five queries a seed; and each sink, killed RUNS times
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py tests/chaos/test_sinks_killed.py $(ARGS)
 
+campaign-operations: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
+campaign-operations: export CLEANCUT_OPERATIONS := $(or $(RUNS),200)
+campaign-operations: export CLEANCUT_ALL_DRAWS := yes
+campaign-operations: setup  ## operations that fail or are overtaken at a random call of the file system; FIRST=n RUNS=n choose seeds
+	$(SBT) "spark43/testOnly io.cleancut.e2e.InterruptedOperationsSuite -- -z many"
+
 campaign-report: setup  ## the summary of all campaigns in docs/campaigns.md, from their records
 	$(PYTHON) -m tests.support.campaign_report
 

@@ -73,6 +73,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 SEED = hunting(4711)
 OPERATIONS = 14 * chaos_runs()
 FILES = 10
+# Runs of a query until it has been cut twice with in-flight rows.
+PREPARATIONS = 5
 # Columns of the table in docs/project/campaign-records.md, after the seed.
 COUNTED = ["operations", "drivers", "executors", "late", "done", "again", "refused", "rows"]
 FAULTS = ["lost", "duplicated", "disordered", "wrong"]
@@ -135,15 +137,18 @@ class Stage:
         return {DISK: self._home / "disk", BUCKET: bucket}[place] / root.name
 
     def _stopped(self, query: str, place: str) -> Stopped:
-        root = self._home / f"{query}-{place}"
-        running = start(self.spark, query, self.source, root)
         draw = random.Random(SEED)
-        threading.Thread(target=cut_at_random, args=([running], draw), daemon=True).start()
-        while len(in_flight(root)) < 2:
-            assert running.isActive, f"{query} has no cuts with in-flight rows"
-            time.sleep(0.1)
-        running.stop()
-        return Stopped(root, in_flight(root)[-2])
+        for attempt in range(PREPARATIONS):
+            root = self._home / f"{query}-{place}-{attempt}"
+            running = start(self.spark, query, self.source, root)
+            threading.Thread(target=cut_at_random, args=([running], draw), daemon=True).start()
+            # On an idle machine the query may end with its input before it is cut.
+            while len(in_flight(root)) < 2 and running.isActive:
+                time.sleep(0.1)
+            running.stop()
+            if len(in_flight(root)) >= 2:
+                return Stopped(root, in_flight(root)[-2])
+        raise AssertionError(f"{query} has no cuts with in-flight rows")
 
     def _of_one_cut(self, query: str, place: str) -> Stopped:
         """A query whose last cut has in-flight rows."""

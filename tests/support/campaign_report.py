@@ -101,6 +101,14 @@ KINDS = [
         "No key was lost or counted twice.",
     ),
     Kind(
+        "Operations, interrupted",
+        "Operations, interrupted",
+        "{operations} operations",
+        "{killed} killed and {overtaken} overtaken at a call of the file system",
+        "{starts refused} starts were refused; the others had the state from before or after the"
+        " operation.",
+    ),
+    Kind(
         "Operations with in-flight rows, killed",
         "Operations with in-flight rows, killed",
         "{operations} operations",

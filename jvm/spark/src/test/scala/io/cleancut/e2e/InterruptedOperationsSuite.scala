@@ -110,9 +110,9 @@ class InterruptedOperationsSuite extends AnyFunSuite with RocksDbComparison with
       val trial = new Trial(operation, place, step, event, random)
       outcome(trial).map(difference => s"CLEANCUT_SEED=$seed $trial: $difference")
     }
-    info(s"${seeds.size} operations, ${killed.get} killed, ${overtaken.get} overtaken")
-    info(s"${refused.get} starts refused, ${wrong.size} wrong")
-    info(s"deleted input: ${deleted.get} runs")
+    val counts = seeds.size +: Seq(killed, overtaken, deleted, refused).map(_.get) :+ wrong.size
+    val row = counts.mkString(s"| ${seeds.head}–${seeds.last} | ", " | ", " |")
+    info(s"for docs/project/campaign-records.md: $row")
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     assert(killed.get + overtaken.get > 0)
   }
