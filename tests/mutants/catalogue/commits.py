@@ -112,7 +112,7 @@ MUTANTS: Sequence[Mutant] = [
         (
             "Q1: a fenced run of the same driver plans an epoch before its cut exists",
             "runs.ifBegun(runId)",
-            "runs.current.filter(_.id.runId == runId)",
+            "runs.ifCurrent(runId)",
         ),
         (
             "O6: the failed write of an entry is forgotten",

@@ -67,7 +67,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
 
   /** A task attempt failed. Its reports do not count. */
   def fail(runId: String, attempt: Long): Unit = runs.locked {
-    runs.current.filter(_.id.runId == runId).foreach { run =>
+    runs.ifCurrent(runId).foreach { run =>
       run.ledger.fail(attempt)
       run.epoch.channels.stragglers.endAttempt(attempt)
     }
@@ -76,7 +76,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   /** Records the sender of a task attempt's report, for the costs only. */
   def recordSender(runId: String, attempt: Long, from: Sender): Unit = runs.locked {
     runs.recordSender(from)
-    runs.current.filter(_.id.runId == runId).foreach(_.meter.recordSender(attempt, from))
+    runs.ifCurrent(runId).foreach(_.meter.recordSender(attempt, from))
   }
 
   /**

@@ -58,7 +58,7 @@ final private[coordinator] class OfflineEpochRun(
 
   /** Discards the operation of a running query before the offset log has an entry of its epoch. */
   def cancel(runId: String): Unit =
-    runs.current.filter(_.id.runId == runId).foreach(run => runs.locked(run.cancelReplacement()))
+    runs.ifCurrent(runId).foreach(run => runs.locked(run.cancelReplacement()))
 
   /**
    * Adds bases to the epoch that reference chains of earlier epochs, and makes them durable.

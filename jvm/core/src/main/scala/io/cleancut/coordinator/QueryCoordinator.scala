@@ -172,7 +172,7 @@ final class QueryCoordinator(
 
   /** Writes entries of Spark's logs that an operation creates; see [[QueryRun.writing]]. */
   def writing[A](runId: String)(write: => A): A =
-    runs.current.filter(_.id.runId == runId).fold(write)(_.writing(write))
+    runs.ifCurrent(runId).fold(write)(_.writing(write))
 
   /** Declares whether the cut of an epoch may be written while the next epoch runs. */
   def pipeline(runId: String, how: Pipelining): Unit = {
@@ -180,7 +180,7 @@ final class QueryCoordinator(
     ()
   }
 
-  private def writerOf(runId: String) = runs.current.filter(_.id.runId == runId).map(_.writer)
+  private def writerOf(runId: String) = runs.ifCurrent(runId).map(_.writer)
 
   // Epochs of offline operations: OfflineEpochRun.
   def replace(

@@ -49,6 +49,9 @@ final private[coordinator] class RunRegistry(
   /** The latest run, if one has begun. */
   def current: Option[QueryRun] = locked(latest)
 
+  /** The run, if it is the latest one. */
+  def ifCurrent(runId: String): Option[QueryRun] = current.filter(_.id.runId == runId)
+
   /** Whether the run has ended and no task waits for an answer. */
   def isClosed: Boolean = closed
 
@@ -107,7 +110,7 @@ final private[coordinator] class RunRegistry(
    * Waits for the cut and the log entries that are being written.
    */
   def endRun(runId: String): Unit = {
-    current.filter(_.id.runId == runId).foreach(_.writer.awaitEnd(RunRegistry.EndPatienceMs))
+    ifCurrent(runId).foreach(_.writer.awaitEnd(RunRegistry.EndPatienceMs))
     synchronized(latest.filter(run => run.id.runId == runId && run.mayRecordEnd)).foreach { run =>
       if (isCheckpointStored(run)) archive.owners.end(run.id.generation)
       run.hasEnded = true
@@ -144,7 +147,7 @@ final private[coordinator] class RunRegistry(
 
   /** Ends a run between two epochs if a successor waits for that. */
   def endIfAwaited(runId: String): Unit =
-    for (run <- current if run.id.runId == runId && isFollowed(run) && handover.isAwaited(run))
+    for (run <- ifCurrent(runId) if isFollowed(run) && handover.isAwaited(run))
       handover.stop(run)
 
   /**
