@@ -98,6 +98,7 @@ class InterruptedOperationsSuite extends AnyFunSuite with RocksDbComparison with
 
   private def checkAll(seeds: Seq[Long]) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
+    Seq(killed, overtaken, deleted, refused).foreach(_.set(0))
     val wrong = seeds.flatMap { seed =>
       val random = RandomRuns.random(seed)
       val operation = RandomQuery.oneOf(random, operations: _*)
